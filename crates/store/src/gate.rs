@@ -1,0 +1,332 @@
+//! The gate: load, ask the core, write under the guard, and again where it lost. Every write of every store goes
+//! through here, replies lost on the way included.
+//!
+//! Rules belong to `core::action`; how a store writes belongs to the store; who waits and what is answered belongs to
+//! the middleware. Instants of this process's clock bound waiting only; no rule is judged by them.
+
+mod abandon;
+mod end;
+mod permit;
+mod renewal;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use counterfoil_core::action::{Refused, Write};
+use counterfoil_core::claim::Draft;
+use counterfoil_core::{Claim, Decision, LeaseId, Policy, Receipt, Record, State, Timestamp, Why, decide};
+use tokio::time::Instant;
+
+use crate::error::{Applied, ErrorKind, StoreError};
+use crate::points;
+use crate::seam::{Expected, New, RecordStore, Seen, Swap, Swapped};
+
+pub use self::end::{Ended, Signed};
+pub use self::permit::Permit;
+pub use self::renewal::Renewal;
+
+/// How often a call loads again before it gives up as busy: losing needs somebody else to win, so this is generous.
+const ROUNDS_MAX: usize = 16;
+
+/// How long one write is repeated where its fate is unknown.
+const WRITE_DEADLINE: Duration = Duration::from_secs(5);
+
+/// The pause between two sendings of a write of unknown fate.
+const REPEAT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The answer to a claim, carried out.
+#[derive(Debug)]
+pub enum Begun {
+    /// Run it: this is the right to.
+    Execute(Box<Permit>),
+    /// It is done: this is the result.
+    Replay {
+        /// The result.
+        receipt: Receipt,
+        /// Live before this instant.
+        expires_at: Timestamp,
+    },
+    /// The key names an action with other parameters.
+    Mismatch,
+    /// Somebody runs it.
+    InProgress {
+        /// The rest of their lease.
+        remaining: Duration,
+    },
+    /// Nobody knows whether it happened.
+    Unknown {
+        /// Since when.
+        since: Timestamp,
+        /// And why.
+        why: Why,
+    },
+    /// The key was used and its receipt has expired.
+    Expired {
+        /// Until when it is refused.
+        until: Timestamp,
+    },
+}
+
+/// Every way into a store. Cheap to clone.
+#[derive(Clone)]
+pub struct Gate {
+    store: Arc<dyn RecordStore>,
+    renewals: Arc<renewal::Thread>,
+}
+
+/// The leases that one call to [`Gate::begin`] has minted, and whether a copy of a claim may still be under way.
+#[derive(Default)]
+struct Mine {
+    leases: Vec<LeaseId>,
+    doubtful: bool,
+}
+
+/// What one round of a claim came to: an answer, or what stands now.
+type Round = ControlFlow<Begun, Seen>;
+
+impl Gate {
+    /// A gate to `store`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unavailable`] where the operating system gives no thread for renewals.
+    pub fn new(store: Arc<dyn RecordStore>) -> Result<Self, StoreError> {
+        Ok(Self { store, renewals: Arc::new(renewal::Thread::start()?) })
+    }
+
+    /// The store behind it.
+    #[must_use]
+    pub fn store(&self) -> &Arc<dyn RecordStore> {
+        &self.store
+    }
+
+    /// Decides `claim` on what stands, without writing. `None`: it would run.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store cannot be read or the record cannot be decoded.
+    pub async fn look(&self, claim: &mut Claim) -> Result<Option<Begun>, StoreError> {
+        let seen = self.store.read(claim.identity()).await?;
+        let (decision, _) = decided(claim, &seen);
+        Ok(answer(decision, &seen))
+    }
+
+    /// Decides `claim` and takes the lease where it is granted: the caller that gets [`Begun::Execute`] is the only
+    /// one that may run, until its lease is over.
+    ///
+    /// Do not drop the future before it is ready: a claim that was written then stands until its lease is over.
+    ///
+    /// # Errors
+    /// [`StoreError`]; nothing runs then. A claim of unknown fate is released in the background.
+    pub async fn begin(&self, claim: &mut Claim, policy: &Policy) -> Result<Begun, StoreError> {
+        points::pass("gate.begin.before-read");
+        let mut mine = Mine::default();
+        let begun = self.rounds(claim, policy, &mut mine).await;
+        if mine.doubtful {
+            if let Ok(Begun::Execute(permit)) = &begun {
+                mine.leases.retain(|lease| *lease != permit.lease());
+            }
+            self.abandon(claim.identity().clone(), mine.leases, claim_limit(policy).saturating_add(policy.lease));
+        }
+        begun
+    }
+
+    async fn rounds(&self, claim: &mut Claim, policy: &Policy, mine: &mut Mine) -> Result<Begun, StoreError> {
+        let mut seen = self.store.read(claim.identity()).await?;
+        for _ in 0..ROUNDS_MAX {
+            match self.round(claim, policy, seen, mine).await? {
+                Round::Break(begun) => return Ok(begun),
+                Round::Continue(next) => seen = next,
+            }
+        }
+        Err(StoreError::not_applied(ErrorKind::Busy, "the record changed too often while it was claimed: try again"))
+    }
+
+    async fn round(
+        &self,
+        claim: &mut Claim,
+        policy: &Policy,
+        seen: Seen,
+        mine: &mut Mine,
+    ) -> Result<Round, StoreError> {
+        if let Some(record) = seen.record.as_ref().filter(|record| mine.leases.contains(&record.lease.id)) {
+            return self.own(claim, policy, record.clone(), &seen).await;
+        }
+        let (decision, write) = decided(claim, &seen);
+        let Some(write) = write else { return Ok(settled(decision, &seen)) };
+        let identity = claim.identity().clone();
+        let expected = seen.record.as_ref().map_or(Expected::Absent, Expected::record);
+        let (new, not_after) = match write {
+            Write::Claim { version, claimed_at } => {
+                let lease = LeaseId::from_bytes(random()?);
+                mine.leases.push(lease);
+                let draft = Draft { version, claimed_at, ..Draft::new(claim, policy, lease, self.store.holder()) };
+                (New::Claim(draft), Some(seen.now.at.plus(claim_limit(policy))))
+            }
+            // It only makes visible what was decided: whoever loses this write decides the same on what stands.
+            Write::Put(record) => (New::Put(record), None),
+            Write::Delete => (New::Delete, None),
+        };
+        let claims = matches!(new, New::Claim(_));
+        if claims {
+            points::pass("gate.begin.before-claim");
+        }
+        let swap = Swap { identity: identity.clone(), expected, new, not_after, note: None };
+        let mut doubtful = false;
+        let sent = self.send(swap, &mut doubtful).await;
+        mine.doubtful |= claims && doubtful;
+        match sent {
+            Ok(Swapped::Won { record: Some(record), now }) if claims => {
+                points::pass("gate.begin.claimed");
+                self.own(claim, policy, record, &Seen { record: None, now }).await
+            }
+            Ok(Swapped::Won { .. }) => Ok(settled(decision, &seen)),
+            Ok(Swapped::Lost { stands, now }) => Ok(Round::Continue(Seen { record: stands, now })),
+            Ok(Swapped::TooLate { .. }) => Ok(Round::Continue(self.store.read(&identity).await?)),
+            Err(error) if !claims => {
+                tracing::warn!(digest = %identity.digest(), %error, "a lapsed run could not be marked");
+                Ok(settled(decision, &seen))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A record under our own lease id: won only while it runs and its lease is live. A lapsed one is renewed first;
+    /// Unknown never runs.
+    async fn own(
+        &self,
+        claim: &mut Claim,
+        policy: &Policy,
+        record: Record,
+        seen: &Seen,
+    ) -> Result<Round, StoreError> {
+        match record.state {
+            State::Running if seen.now.at < record.lease.until => {
+                Ok(Round::Break(Begun::Execute(Box::new(Permit::new(claim.identity().clone(), record, policy.clone())))))
+            }
+            State::Running => {
+                let mut permit = Permit::new(claim.identity().clone(), record, policy.clone());
+                match self.renew(&mut permit).await? {
+                    Ok(()) => Ok(Round::Break(Begun::Execute(Box::new(permit)))),
+                    Err(_) => Ok(Round::Continue(self.store.read(claim.identity()).await?)),
+                }
+            }
+            State::Unknown { .. } | State::Done { .. } | State::Spent { .. } => {
+                let seen = Seen { record: Some(record), now: seen.now };
+                let (decision, _) = decided(claim, &seen);
+                Ok(settled(decision, &seen))
+            }
+        }
+    }
+
+    /// Renews the permit's lease for another span from now. The inner `Err` says that the lease is lost.
+    ///
+    /// # Errors
+    /// [`StoreError`] where the store gave no answer.
+    pub async fn renew(&self, permit: &mut Permit) -> Result<Result<(), Refused>, StoreError> {
+        let (lease, span) = (permit.lease(), permit.policy().lease);
+        let change = |record: Option<&Record>, now: Timestamp| {
+            counterfoil_core::action::renew(record, lease, span, now).map(|record| Some(New::Put(record)))
+        };
+        Ok(self.change(permit, change).await?.map(|_| ()))
+    }
+
+    /// Applies one transition to the permit's record: on what we know to stand, then on what we lost to.
+    async fn change(
+        &self,
+        permit: &mut Permit,
+        transition: impl Fn(Option<&Record>, Timestamp) -> Result<Option<New>, Refused>,
+    ) -> Result<Result<Option<Record>, Refused>, StoreError> {
+        let mut stands = Some(permit.record().clone());
+        for _ in 0..ROUNDS_MAX {
+            let new = match transition(stands.as_ref(), self.store.now().at) {
+                Ok(Some(new)) => new,
+                Ok(None) => return Ok(Ok(stands)),
+                // What we remember may be older than what stands: the store has the last word.
+                Err(refused) => return Ok(Err(refused)),
+            };
+            let deletes = new == New::Delete;
+            let expected = stands.as_ref().map_or(Expected::Absent, Expected::record);
+            let identity = permit.identity().clone();
+            let swap = Swap { identity, expected, new, not_after: None, note: None };
+            let mut doubtful = false;
+            match self.send(swap, &mut doubtful).await? {
+                Swapped::Won { record, .. } => {
+                    if let Some(record) = &record {
+                        permit.moved(record.clone());
+                    }
+                    return Ok(Ok(record));
+                }
+                // The first copy of our own deletion was applied, and its reply was lost.
+                Swapped::Lost { stands: None, .. } if deletes && doubtful => return Ok(Ok(None)),
+                Swapped::Lost { stands: other, .. } => stands = other,
+                Swapped::TooLate { .. } => stands = self.store.read(permit.identity()).await?.record,
+            }
+        }
+        Err(StoreError::not_applied(ErrorKind::Busy, "the record changed too often while it was written: try again"))
+    }
+
+    /// Sends one write until its fate is known or the deadline has passed: always the same write.
+    /// `doubtful` becomes true where a copy of it may be under way.
+    async fn send(&self, swap: Swap, doubtful: &mut bool) -> Result<Swapped, StoreError> {
+        let until = Instant::now() + WRITE_DEADLINE;
+        loop {
+            let error = match self.store.swap(swap.clone()).await {
+                Err(error) if error.applied == Applied::Unknown => error,
+                answer => return answer,
+            };
+            *doubtful = true;
+            if Instant::now() >= until {
+                return Err(error);
+            }
+            tracing::warn!(digest = %swap.identity.digest(), %error, "a write of unknown fate is repeated");
+            tokio::time::sleep(REPEAT_PAUSE).await;
+        }
+    }
+}
+
+/// Decides on what was seen, learning the record's rule where that is another. One record has one rule, so one lesson
+/// is enough.
+fn decided(claim: &mut Claim, seen: &Seen) -> (Decision, Option<Write>) {
+    match decide(seen.record.as_ref(), claim, seen.now) {
+        (Decision::NeedsFingerprint(rule), _) => {
+            claim.learn(&rule);
+            decide(seen.record.as_ref(), claim, seen.now)
+        }
+        decided => decided,
+    }
+}
+
+fn settled(decision: Decision, seen: &Seen) -> Round {
+    match answer(decision, seen) {
+        Some(begun) => Round::Break(begun),
+        None => Round::Continue(seen.clone()),
+    }
+}
+
+/// The decision as an answer; `None` where it would run (or its fingerprint could not be learned, which never runs
+/// either: the caller decides again).
+fn answer(decision: Decision, seen: &Seen) -> Option<Begun> {
+    match decision {
+        Decision::Execute | Decision::NeedsFingerprint(_) => None,
+        Decision::Replay { receipt, expires_at } => Some(Begun::Replay { receipt, expires_at }),
+        Decision::Mismatch => Some(Begun::Mismatch),
+        Decision::InProgress { until } => Some(Begun::InProgress { remaining: until.since(seen.now.at) }),
+        Decision::Unknown { since, why } => Some(Begun::Unknown { since, why }),
+        Decision::Expired { until } => Some(Begun::Expired { until }),
+    }
+}
+
+/// How long after its reading a claim may still be applied: shorter than one lease, so that a delayed copy of a claim
+/// that was given up cannot outlive what was promised about it.
+fn claim_limit(policy: &Policy) -> Duration {
+    (policy.lease / 2).min(WRITE_DEADLINE)
+}
+
+/// Bytes of the operating system's randomness.
+pub(crate) fn random() -> Result<[u8; 16], StoreError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|error| {
+        StoreError::not_applied(ErrorKind::Unavailable, format!("the operating system gives no randomness: {error}"))
+    })?;
+    Ok(bytes)
+}

@@ -1,0 +1,54 @@
+//! The right to run, in the hands of the one who has it. How it is used belongs to the gate.
+
+use counterfoil_core::{Digest, Identity, LeaseId, Policy, Record};
+
+/// The right to run one action until its lease is over. It cannot be copied; ending it is the gate's.
+///
+/// A permit that is dropped without an end leaves its lease to lapse.
+#[derive(Debug)]
+#[must_use = "a permit that is dropped without an end leaves the action in doubt"]
+pub struct Permit {
+    identity: Identity,
+    record: Record,
+    policy: Policy,
+}
+
+impl Permit {
+    pub(crate) const fn new(identity: Identity, record: Record, policy: Policy) -> Self {
+        Self { identity, record, policy }
+    }
+
+    /// Whose action it is.
+    #[must_use]
+    pub const fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
+    /// The identity's digest.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.identity.digest()
+    }
+
+    /// The lease's name.
+    #[must_use]
+    pub const fn lease(&self) -> LeaseId {
+        self.record.lease.id
+    }
+
+    /// What the operation promises.
+    #[must_use]
+    pub const fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
+    /// The record as this permit last saw it.
+    #[must_use]
+    pub const fn record(&self) -> &Record {
+        &self.record
+    }
+
+    pub(crate) fn moved(&mut self, record: Record) {
+        self.record = record;
+    }
+}

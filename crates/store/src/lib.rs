@@ -1,0 +1,22 @@
+//! Where records are kept, and the gate through which every write goes.
+//!
+//! [`RecordStore`] is the seam: one conditional write and a few reads. [`Gate`] loads, asks the core, writes, and does
+//! it again where it lost. What does not belong here: rules (core), status codes and headers (middleware).
+
+pub mod clock;
+#[cfg(feature = "contract")]
+pub mod contract;
+pub mod error;
+#[cfg(feature = "contract")]
+pub mod faulty;
+pub mod gate;
+pub mod memory;
+pub mod points;
+pub mod seam;
+pub mod sqlite;
+
+pub use error::{Applied, ErrorKind, StoreError};
+pub use gate::{Begun, Ended, Gate, Permit};
+pub use memory::MemoryStore;
+pub use seam::RecordStore;
+pub use sqlite::SqliteStore;
