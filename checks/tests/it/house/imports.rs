@@ -11,22 +11,9 @@ use super::tree::{hold, root, seen};
 const PICTURE: &[(&str, &[&str])] = &[
     ("counterfoil-core", &[]),
     ("counterfoil-store", &["counterfoil-core"]),
-    (
-        "counterfoil-middleware",
-        &["counterfoil-core", "counterfoil-store"],
-    ),
-    (
-        "counterfoil-client",
-        &["counterfoil-core", "counterfoil-store"],
-    ),
-    (
-        "counterfoil-server",
-        &[
-            "counterfoil-core",
-            "counterfoil-store",
-            "counterfoil-middleware",
-        ],
-    ),
+    ("counterfoil-middleware", &["counterfoil-core", "counterfoil-store"]),
+    ("counterfoil-client", &["counterfoil-core", "counterfoil-store"]),
+    ("counterfoil-server", &["counterfoil-core", "counterfoil-store", "counterfoil-middleware"]),
     ("counterfoil-probe", &[]),
     (
         "counterfoil-cli",
@@ -39,22 +26,10 @@ const PICTURE: &[(&str, &[&str])] = &[
             "counterfoil-probe",
         ],
     ),
-    (
-        "counterfoil",
-        &[
-            "counterfoil-core",
-            "counterfoil-store",
-            "counterfoil-middleware",
-            "counterfoil-client",
-        ],
-    ),
+    ("counterfoil", &["counterfoil-core", "counterfoil-store", "counterfoil-middleware", "counterfoil-client"]),
 ];
 
-const OUTSIDE: [&str; 3] = [
-    "counterfoil-checks",
-    "counterfoil-examples",
-    "counterfoil-bench",
-];
+const OUTSIDE: [&str; 3] = ["counterfoil-checks", "counterfoil-examples", "counterfoil-bench"];
 
 /// One package of ours uses another.
 struct Arrow {
@@ -65,11 +40,7 @@ struct Arrow {
 
 impl Arrow {
     fn new(from: &str, to: &str, kind: DependencyKind) -> Self {
-        Self {
-            from: from.to_owned(),
-            to: to.to_owned(),
-            kind,
-        }
+        Self { from: from.to_owned(), to: to.to_owned(), kind }
     }
 }
 
@@ -88,13 +59,8 @@ fn stray_arrows(arrows: &[Arrow]) -> Vec<String> {
 }
 
 fn unplaced(names: &[String]) -> Vec<String> {
-    let placed =
-        |name: &str| OUTSIDE.contains(&name) || PICTURE.iter().any(|(known, _)| *known == name);
-    names
-        .iter()
-        .filter(|name| !placed(name))
-        .map(|name| format!("{name} is not in the picture"))
-        .collect()
+    let placed = |name: &str| OUTSIDE.contains(&name) || PICTURE.iter().any(|(known, _)| *known == name);
+    names.iter().filter(|name| !placed(name)).map(|name| format!("{name} is not in the picture")).collect()
 }
 
 #[test]
@@ -106,30 +72,15 @@ fn only_the_arrows_of_the_picture_exist() {
         .exec()
         .expect("cargo metadata reads the workspace");
     let packages = metadata.workspace_packages();
-    let names: Vec<String> = packages
-        .iter()
-        .map(|package| package.name.to_string())
-        .collect();
+    let names: Vec<String> = packages.iter().map(|package| package.name.to_string()).collect();
     let mut arrows = Vec::new();
     for package in &packages {
-        let ours = package
-            .dependencies
-            .iter()
-            .filter(|dependency| dependency.path.is_some());
+        let ours = package.dependencies.iter().filter(|dependency| dependency.path.is_some());
         arrows.extend(ours.map(|to| Arrow::new(&package.name, &to.name, to.kind)));
     }
-    assert!(
-        arrows.len() >= 4,
-        "the workspace has arrows, or this test reads the wrong place"
-    );
-    hold(
-        "move the code to where it may stand, or change ARCHITECTURE.md and this table",
-        &stray_arrows(&arrows),
-    );
-    hold(
-        "give it a place in ARCHITECTURE.md and in this table",
-        &unplaced(&names),
-    );
+    assert!(arrows.len() >= 4, "the workspace has arrows, or this test reads the wrong place");
+    hold("move the code to where it may stand, or change ARCHITECTURE.md and this table", &stray_arrows(&arrows));
+    hold("give it a place in ARCHITECTURE.md and in this table", &unplaced(&names));
 }
 
 #[test]
@@ -149,11 +100,7 @@ fn planted_faults_are_seen() {
         ("counterfoil-new", "counterfoil-core", Normal),
     ];
     for (from, to, kind) in refused {
-        seen(
-            from,
-            &stray_arrows(&[Arrow::new(from, to, kind)]),
-            &format!("{from} -> {to}"),
-        );
+        seen(from, &stray_arrows(&[Arrow::new(from, to, kind)]), &format!("{from} -> {to}"));
     }
     let allowed = [
         ("counterfoil-server", "counterfoil-middleware", Normal),
@@ -161,14 +108,7 @@ fn planted_faults_are_seen() {
         ("counterfoil-checks", "counterfoil-server", Development),
     ];
     for (from, to, kind) in allowed {
-        assert!(
-            stray_arrows(&[Arrow::new(from, to, kind)]).is_empty(),
-            "{from} -> {to}"
-        );
+        assert!(stray_arrows(&[Arrow::new(from, to, kind)]).is_empty(), "{from} -> {to}");
     }
-    seen(
-        "counterfoil-new",
-        &unplaced(&["counterfoil-new".to_owned()]),
-        "not in the picture",
-    );
+    seen("counterfoil-new", &unplaced(&["counterfoil-new".to_owned()]), "not in the picture");
 }

@@ -21,23 +21,14 @@ const STATEMENTS: [&str; 10] = [
 
 fn stray_sql(files: &[File]) -> Vec<String> {
     let elsewhere = |file: &&File| {
-        let source =
-            file.path.starts_with("crates/") && file.path.contains("/src/") && file.is_rust();
+        let source = file.path.starts_with("crates/") && file.path.contains("/src/") && file.is_rust();
         source && !file.path.starts_with("crates/store/") && !file.is_test()
     };
     let mut faults = Vec::new();
     for file in files.iter().filter(elsewhere) {
         for literal in literals(lex(file)) {
-            if let Some(statement) = STATEMENTS
-                .iter()
-                .find(|statement| literal.text.contains(*statement))
-            {
-                faults.push(format!(
-                    "{}:{}: `{}`",
-                    file.path,
-                    literal.line,
-                    statement.trim_end()
-                ));
+            if let Some(statement) = STATEMENTS.iter().find(|statement| literal.text.contains(*statement)) {
+                faults.push(format!("{}:{}: `{}`", file.path, literal.line, statement.trim_end()));
             }
         }
     }
@@ -46,26 +37,15 @@ fn stray_sql(files: &[File]) -> Vec<String> {
 
 #[test]
 fn all_sql_stands_in_the_store() {
-    hold(
-        "give crates/store a function that says what is wanted",
-        &stray_sql(&files()),
-    );
+    hold("give crates/store a function that says what is wanted", &stray_sql(&files()));
 }
 
 #[test]
 fn planted_faults_are_seen() {
     let planted = "fn f() {\n    run(\"INSERT INTO record VALUES (1)\");\n}\n";
-    seen(
-        planted,
-        &stray_sql(&[File::new("crates/server/src/admin.rs", planted)]),
-        "admin.rs:2: `INSERT INTO`",
-    );
+    seen(planted, &stray_sql(&[File::new("crates/server/src/admin.rs", planted)]), "admin.rs:2: `INSERT INTO`");
     let raw = "const Q: &str = r#\"SELECT 1\"#;";
-    seen(
-        raw,
-        &stray_sql(&[File::new("crates/cli/src/list.rs", raw)]),
-        "`SELECT`",
-    );
+    seen(raw, &stray_sql(&[File::new("crates/cli/src/list.rs", raw)]), "`SELECT`");
     let innocent = "//! INSERT INTO is for the store.\n/// SELECT 1\nfn f() { say(\"select a store\"); } // UPDATE x\n";
     assert!(stray_sql(&[File::new("crates/server/src/admin.rs", innocent)]).is_empty());
     assert!(stray_sql(&[File::new("crates/store/src/sqlite/insert.rs", planted)]).is_empty());

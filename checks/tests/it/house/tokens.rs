@@ -23,9 +23,7 @@ pub(super) struct Function {
 
 /// Reads a file as tokens.
 pub(super) fn lex(file: &File) -> TokenStream {
-    file.text
-        .parse()
-        .unwrap_or_else(|error| panic!("{}: not Rust: {error}", file.path))
+    file.text.parse().unwrap_or_else(|error| panic!("{}: not Rust: {error}", file.path))
 }
 
 /// Every function with a body, nested ones and those inside macro calls included.
@@ -47,11 +45,7 @@ pub(super) fn functions(tokens: TokenStream) -> Vec<Function> {
                 if group.delimiter() == Delimiter::Brace
                     && let Some((name, first)) = named.take()
                 {
-                    found.push(Function {
-                        name,
-                        first,
-                        last: group.span_close().end().line,
-                    });
+                    found.push(Function { name, first, last: group.span_close().end().line });
                 }
                 found.extend(functions(group.stream()));
             }
@@ -117,10 +111,7 @@ pub(super) fn literals(tokens: TokenStream) -> Vec<Found> {
     for token in tokens {
         let line = token.span().start().line;
         match token {
-            TokenTree::Literal(literal) => found.push(Found {
-                text: literal.to_string(),
-                line,
-            }),
+            TokenTree::Literal(literal) => found.push(Found { text: literal.to_string(), line }),
             TokenTree::Group(group) => {
                 if !(attribute && opens_with(&group, "doc")) {
                     found.extend(literals(group.stream()));
@@ -143,10 +134,7 @@ pub(super) fn attributes(tokens: TokenStream) -> Vec<Found> {
         match token {
             TokenTree::Group(group) => {
                 if attribute && group.delimiter() == Delimiter::Bracket {
-                    found.push(Found {
-                        text: group.stream().to_string(),
-                        line,
-                    });
+                    found.push(Found { text: group.stream().to_string(), line });
                 }
                 attribute = false;
                 found.extend(attributes(group.stream()));
@@ -190,12 +178,10 @@ fn opens_with(group: &Group, word: &str) -> bool {
 
 #[test]
 fn functions_are_measured_from_fn_to_brace() {
-    let text = "trait T { fn open(&self); }\nfn one(f: fn(u8)) -> u8 {\n    1\n}\nmac! { fn two() { fn three() {}\n} }\n";
+    let text =
+        "trait T { fn open(&self); }\nfn one(f: fn(u8)) -> u8 {\n    1\n}\nmac! { fn two() { fn three() {}\n} }\n";
     let found = functions(lex(&File::new("a.rs", text)));
-    let spans: Vec<_> = found
-        .iter()
-        .map(|f| (f.name.as_str(), f.first, f.last))
-        .collect();
+    let spans: Vec<_> = found.iter().map(|f| (f.name.as_str(), f.first, f.last)).collect();
     assert_eq!(spans, [("one", 2, 4), ("two", 5, 6), ("three", 5, 5)]);
 }
 
@@ -207,10 +193,5 @@ fn trees_of_use_are_written_out() {
     for wanted in ["std::fs", "std::time::Duration", "std::time::Instant"] {
         assert!(texts.contains(&wanted), "{wanted} in {texts:?}");
     }
-    assert!(
-        !texts
-            .iter()
-            .any(|text| text.contains("net") || text.contains("env")),
-        "{texts:?}"
-    );
+    assert!(!texts.iter().any(|text| text.contains("net") || text.contains("env")), "{texts:?}");
 }
