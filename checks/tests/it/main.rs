@@ -8,4 +8,6 @@
     reason = "all of it is test code; clippy's own exemption covers only functions marked as tests"
 )]
 
+mod crash;
 mod house;
+mod powerloss;

@@ -1,0 +1,6 @@
+//! Processes killed with SIGKILL at every named point and at random moments, then restarted and checked.
+//!
+//! What does not belong here: what a loss of power leaves of the files (`powerloss`).
+
+pub(crate) mod process;
+mod worker;
