@@ -1,0 +1,232 @@
+//! The configuration: one TOML file, variables for secrets and addresses, flags over both. Every complaint at once.
+//!
+//! What does not belong here: opening or listening on anything (`serve`), and the rules that settings feed (core,
+//! middleware). Every setting is described in `docs/reference/config.md`, which a test compares with this.
+
+mod complaint;
+mod limits;
+mod operation;
+mod place;
+mod principal;
+mod print;
+mod quantity;
+mod reader;
+mod setting;
+mod terms;
+
+use std::net::SocketAddr;
+
+use self::complaint::Pad;
+pub use self::complaint::{Complaint, Complaints};
+pub use self::limits::Limits;
+pub use self::operation::Operation;
+pub use self::place::{STORE_ACCEPTED, StorePlace, Upstream};
+pub use self::principal::{Peer, PrincipalSource};
+pub use self::quantity::{SIZE_ACCEPTED, SPAN_ACCEPTED, parse_size, parse_span, print_size, print_span};
+use self::reader::Section;
+use self::setting::{Names, Outside};
+pub use self::setting::{Origin, Setting};
+pub use self::terms::{Duplicates, Terms};
+
+/// The largest file that is read, in bytes.
+pub const FILE_BYTES_MAX: usize = 1 << 20;
+
+/// The variable that holds the admin listener's token.
+pub const ADMIN_TOKEN_VARIABLE: &str = "COUNTERFOIL_ADMIN_TOKEN";
+
+/// The fewest bytes of an admin token: what 128 bits of hexadecimal take.
+const TOKEN_BYTES_MIN: usize = 32;
+
+/// What flags say, as texts.
+#[derive(Clone, Debug, Default)]
+pub struct Flags {
+    /// `--listen`.
+    pub listen: Option<String>,
+    /// `--admin`.
+    pub admin: Option<String>,
+    /// `--upstream`.
+    pub upstream: Option<String>,
+    /// `--store`.
+    pub store: Option<String>,
+    /// `--principal`.
+    pub principal: Option<String>,
+}
+
+/// A text that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Whether `given` is this text; the time taken tells nothing about where they differ.
+    #[must_use]
+    pub fn is(&self, given: &[u8]) -> bool {
+        let mine = self.0.as_bytes();
+        let differing = mine.iter().zip(given).fold(0, |differing, (mine, given)| differing | (mine ^ given));
+        mine.len() == given.len() && differing == 0
+    }
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// The effective configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where the proxy listens.
+    pub listen: Setting<SocketAddr>,
+    /// Where health and metrics are told.
+    pub admin: Setting<SocketAddr>,
+    /// What the admin listener asks for beyond loopback.
+    pub admin_token: Option<Secret>,
+    /// The server whose API is guarded.
+    pub upstream: Setting<Upstream>,
+    /// Where records are kept.
+    pub store: Setting<StorePlace>,
+    /// Who the callers are.
+    pub principal: Setting<PrincipalSource>,
+    /// Whether the key is forwarded to the upstream.
+    pub forward_key: Setting<bool>,
+    /// What one process takes on.
+    pub limits: Limits,
+    /// What an operation promises that says nothing else.
+    pub defaults: Terms,
+    /// The guarded operations; none: every POST and PATCH that carries a key.
+    pub operations: Vec<Operation>,
+}
+
+impl Config {
+    /// Reads a configuration from the text of its file, variables and flags.
+    ///
+    /// # Errors
+    /// [`Complaints`]: all that is wrong, in all places.
+    pub fn read(
+        file: Option<&str>,
+        environment: &dyn Fn(&str) -> Option<String>,
+        flags: &Flags,
+    ) -> Result<Self, Complaints> {
+        let pad = Pad::default();
+        let table = table(file.unwrap_or_default(), &pad);
+        let whole = table.is_some();
+        let table = table.unwrap_or_default();
+        let config = {
+            let outside = Outside { pad: &pad, environment, whole };
+            read(&Section::root(&table, &pad), &outside, flags)
+        };
+        let complaints = pad.into_complaints();
+        match config {
+            Some(config) if complaints.0.is_empty() => Ok(config),
+            Some(_) | None => Err(complaints),
+        }
+    }
+
+    /// The effective configuration as a file, with where each value came from. Secrets are named and not shown.
+    #[must_use]
+    pub fn print(&self) -> String {
+        print::print(self)
+    }
+}
+
+fn table(text: &str, pad: &Pad) -> Option<toml::Table> {
+    if text.len() > FILE_BYTES_MAX {
+        pad.add("file", format!("it has {} bytes", text.len()), format!("at most {FILE_BYTES_MAX} bytes"));
+        return None;
+    }
+    match text.parse() {
+        Ok(table) => Some(table),
+        Err(error) => {
+            let error: toml::de::Error = error;
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+            pad.add(format!("line {line}"), error.message().replace('\n', ": "), "a file as TOML 1.0 has it");
+            None
+        }
+    }
+}
+
+fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Config> {
+    let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
+    let or = |setting: Option<Setting<SocketAddr>>, port| setting.unwrap_or_else(|| Setting::or(None, loopback(port)));
+    let names = |key, variable, flag, accepted| Names { key, variable, flag, accepted };
+
+    let address = place::ADDRESS_ACCEPTED;
+    let listen = names("listen", "COUNTERFOIL_LISTEN", "--listen", address);
+    let listen = or(outside.text(root, &listen, flags.listen.as_deref(), place::parse_address), 8787);
+    let admin = names("admin", "COUNTERFOIL_ADMIN", "--admin", address);
+    let admin = or(outside.text(root, &admin, flags.admin.as_deref(), place::parse_address), 8788);
+    let upstream = names("upstream", "COUNTERFOIL_UPSTREAM", "--upstream", place::UPSTREAM_ACCEPTED);
+    let stated = !outside.whole
+        || root.has(upstream.key)
+        || flags.upstream.is_some()
+        || (outside.environment)(upstream.variable).is_some();
+    let upstream = outside.text(root, &upstream, flags.upstream.as_deref(), Upstream::parse);
+    if !stated {
+        root.complain("upstream", "missing", place::UPSTREAM_ACCEPTED);
+    }
+    let store = names("store", "COUNTERFOIL_STORE", "--store", STORE_ACCEPTED);
+    let store = outside.text(root, &store, flags.store.as_deref(), StorePlace::parse);
+    let store = store.unwrap_or_else(|| Setting::or(None, StorePlace::Sqlite("counterfoil.db".into())));
+    let principal = principal::read(root, outside, flags.principal.as_deref());
+    let admin_token = admin_token(outside, &admin);
+    let forward_key = Setting::or(root.flag("forward_key"), false);
+    let limits = Limits::read(root.table("limits"), root.pad());
+    let empty = toml::Table::new();
+    let defaults = Terms::defaults(root.table("defaults"), &Section::root(&empty, root.pad()));
+    let operations = operation::read(root, &defaults);
+    judge(root, &listen, &admin, upstream.as_ref());
+    root.finish();
+    Some(Config {
+        listen,
+        admin,
+        admin_token,
+        upstream: upstream?,
+        store,
+        principal: principal?,
+        forward_key,
+        limits,
+        defaults,
+        operations,
+    })
+}
+
+/// What only two addresses together can get wrong.
+fn judge(
+    root: &Section<'_>,
+    listen: &Setting<SocketAddr>,
+    admin: &Setting<SocketAddr>,
+    upstream: Option<&Setting<Upstream>>,
+) {
+    if listen.value == admin.value && listen.value.port() != 0 {
+        root.complain("admin", "the same address as listen", place::ADDRESS_ACCEPTED);
+    }
+    let Some(upstream) = upstream else { return };
+    let (host, port) = upstream.value.target();
+    let itself = |address: &SocketAddr| {
+        port == address.port()
+            && (host == address.ip().to_string() || (host == "localhost" && address.ip().is_loopback()))
+    };
+    if itself(&listen.value) {
+        root.complain("upstream", "it is this proxy itself", "the address of the guarded server");
+    }
+}
+
+/// The token, and the complaint where the admin listener needs one.
+fn admin_token(outside: &Outside<'_>, admin: &Setting<SocketAddr>) -> Option<Secret> {
+    let accepted = format!("{ADMIN_TOKEN_VARIABLE} with at least {TOKEN_BYTES_MIN} printable characters");
+    let token = (outside.environment)(ADMIN_TOKEN_VARIABLE);
+    if token.is_none() && !admin.value.ip().is_loopback() {
+        let fault = format!("{} is not loopback, and there is no token", admin.value);
+        outside.pad.add("admin", fault, format!("a loopback address, or {accepted}"));
+    }
+    let token = token?;
+    if token.len() < TOKEN_BYTES_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        outside.pad.add(ADMIN_TOKEN_VARIABLE, "too short or not printable", accepted);
+        return None;
+    }
+    Some(Secret(token))
+}
+
+#[cfg(test)]
+mod tests;

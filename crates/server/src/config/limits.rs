@@ -1,0 +1,69 @@
+//! `[limits]`: what one process takes on, whatever the operation. `docs/reference/config.md` gives the reasons.
+
+use std::time::Duration;
+
+use super::complaint::Pad;
+use super::quantity::{SPAN_ACCEPTED, parse_span, print_span};
+use super::reader::Section;
+use super::setting::Setting;
+
+/// What one process takes on.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Actions that run at once.
+    pub max_running: Setting<usize>,
+    /// Duplicates that wait for one action.
+    pub waiting_for_one: Setting<usize>,
+    /// Duplicates that wait in all.
+    pub waiting_in_all: Setting<usize>,
+    /// Connections of callers.
+    pub connections: Setting<usize>,
+    /// How long a caller may take to send its header.
+    pub header: Setting<Duration>,
+    /// How long connecting to the upstream may take.
+    pub connect: Setting<Duration>,
+    /// How long a stop waits for what runs.
+    pub drain: Setting<Duration>,
+    /// Rows of one sweep.
+    pub sweep_rows: Setting<usize>,
+    /// The pause between sweeps.
+    pub sweep_every: Setting<Duration>,
+    /// Writes that may wait for the store's writer.
+    pub writer_queue: Setting<usize>,
+    /// Writes that one commit takes.
+    pub writer_batch: Setting<usize>,
+}
+
+impl Limits {
+    pub(crate) fn read(section: Option<Section<'_>>, pad: &Pad) -> Self {
+        let empty = toml::Table::new();
+        let section = section.unwrap_or_else(|| Section::root(&empty, pad));
+        let seconds = Duration::from_secs;
+        let limits = Self {
+            max_running: Setting::or(section.number("max_running", 1, 100_000), 512),
+            waiting_for_one: Setting::or(section.number("waiting_for_one", 1, 10_000), 64),
+            waiting_in_all: Setting::or(section.number("waiting_in_all", 1, 100_000), 1024),
+            connections: Setting::or(section.number("connections", 1, 1_000_000), 10_000),
+            header: Setting::or(span(&section, "header", 1, 300), seconds(10)),
+            connect: Setting::or(span(&section, "connect", 1, 60), seconds(5)),
+            drain: Setting::or(span(&section, "drain", 1, 3600), seconds(25)),
+            sweep_rows: Setting::or(section.number("sweep_rows", 1, 10_000), 1000),
+            sweep_every: Setting::or(span(&section, "sweep_every", 1, 3600), seconds(10)),
+            writer_queue: Setting::or(section.number("writer_queue", 1, 1_000_000), 10_000),
+            writer_batch: Setting::or(section.number("writer_batch", 1, 10_000), 256),
+        };
+        section.finish();
+        limits
+    }
+}
+
+fn span(section: &Section<'_>, key: &'static str, least_s: u64, most_s: u64) -> Option<Duration> {
+    section.text(key, SPAN_ACCEPTED, |text| {
+        let span = parse_span(text)?;
+        let (least, most) = (Duration::from_secs(least_s), Duration::from_secs(most_s));
+        if span < least || span > most {
+            return Err(format!("{text:?} is not between {} and {}", print_span(least), print_span(most)));
+        }
+        Ok(span)
+    })
+}

@@ -1,0 +1,299 @@
+//! What an operation promises, as `[defaults]` and each `[[operation]]` spell it, with the value of each where nobody
+//! said otherwise. `docs/reference/config.md` gives the reasons.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use counterfoil_core::wire::ProblemType;
+use counterfoil_core::{Effect, Expiry, Rule};
+use http::HeaderName;
+use toml::Value;
+
+use super::quantity::{SIZE_ACCEPTED, SPAN_ACCEPTED, parse_size, parse_span};
+use super::reader::{Section, shown, text};
+use super::setting::Setting;
+
+const EXPIRED_ACCEPTED: &str = "\"new-action\" or \"refuse <span>\" like \"refuse 30d\"";
+const DUPLICATES_ACCEPTED: &str = "\"refuse\" or \"wait <span>\" like \"wait 5s\"";
+const STATUS_ACCEPTED: &str = "a status from 400 to 599";
+const HEADER_ACCEPTED: &str = "a header name that is safe to show again, like \"x-order-id\"";
+
+/// The most items of a list in the file.
+const ITEMS_MAX: usize = 64;
+
+/// Never replayed: they belong to one exchange or one connection (RFC 9110 section 7.6.1), or are secrets.
+const NEVER_REPLAYED: [&str; 15] = [
+    "connection",
+    "content-length",
+    "date",
+    "idempotency-expires",
+    "idempotency-key",
+    "idempotency-status",
+    "idempotent-replayed",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "set-cookie",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// What a duplicate does while the action runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Duplicates {
+    /// It is refused at once.
+    Refuse,
+    /// It waits for the result, at most this long.
+    Wait(Duration),
+}
+
+/// What an operation promises.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Terms {
+    /// How long a receipt is promised.
+    pub retention: Setting<Duration>,
+    /// What answers after that.
+    pub expired: Setting<Expiry>,
+    /// What a duplicate does while the action runs.
+    pub duplicates: Setting<Duplicates>,
+    /// Where the effect lives; behind this proxy it can only be elsewhere.
+    pub effect: Setting<Effect>,
+    /// How requests are compared.
+    pub fingerprint: Setting<Rule>,
+    /// How long a claim lasts without a renewal.
+    pub lease: Setting<Duration>,
+    /// How long the upstream may take.
+    pub handler: Setting<Duration>,
+    /// The largest request body, in bytes.
+    pub request_body_max: Setting<usize>,
+    /// The largest answer that is kept, in bytes.
+    pub kept_answer_max: Setting<usize>,
+    /// Further statuses that say "not processed".
+    pub not_processed: Setting<Vec<u16>>,
+    /// Further headers that are replayed.
+    pub replay_headers: Setting<Vec<HeaderName>>,
+    /// Other statuses for problem documents.
+    pub statuses: Setting<BTreeMap<ProblemType, u16>>,
+}
+
+/// What a section says; what it does not say is `None`.
+struct Said {
+    effect: Option<Effect>,
+    retention: Option<Duration>,
+    expired: Option<Expiry>,
+    duplicates: Option<Duplicates>,
+    fingerprint: Option<Rule>,
+    lease: Option<Duration>,
+    handler: Option<Duration>,
+    request_body_max: Option<usize>,
+    kept_answer_max: Option<usize>,
+    not_processed: Option<Vec<u16>>,
+    replay_headers: Option<Vec<HeaderName>>,
+    statuses: Option<BTreeMap<ProblemType, u16>>,
+}
+
+impl Said {
+    fn read(section: &Section<'_>) -> Self {
+        Self {
+            effect: section.text("effect", "\"other\"", parse_effect),
+            retention: span(section, "retention", 1, 36_500 * 86_400),
+            expired: section.text("expired", EXPIRED_ACCEPTED, parse_expired),
+            duplicates: section.text("duplicates", DUPLICATES_ACCEPTED, parse_duplicates),
+            fingerprint: section.table("fingerprint").and_then(parse_fingerprint),
+            lease: span(section, "lease", 1, 3600),
+            handler: span(section, "handler", 1, 86_400),
+            request_body_max: size(section, "request_body_max", 64 << 20),
+            kept_answer_max: size(section, "kept_answer_max", 16 << 20),
+            not_processed: bounded(section, "not_processed", STATUS_ACCEPTED, parse_status),
+            replay_headers: bounded(section, "replay_headers", HEADER_ACCEPTED, parse_replayed),
+            statuses: section.table("statuses").map(parse_statuses),
+        }
+    }
+}
+
+impl Terms {
+    /// Reads `[defaults]`; an absent section says nothing.
+    pub(crate) fn defaults(section: Option<Section<'_>>, empty: &Section<'_>) -> Self {
+        let said = Said::read(section.as_ref().unwrap_or(empty));
+        let terms = Self {
+            retention: Setting::or(said.retention, Duration::from_hours(24)),
+            expired: Setting::or(said.expired, Expiry::NewAction),
+            duplicates: Setting::or(said.duplicates, Duplicates::Refuse),
+            effect: Setting::or(said.effect, Effect::Other),
+            fingerprint: Setting::or(said.fingerprint, Rule::auto()),
+            lease: Setting::or(said.lease, Duration::from_secs(30)),
+            handler: Setting::or(said.handler, Duration::from_mins(1)),
+            request_body_max: Setting::or(said.request_body_max, 1 << 20),
+            kept_answer_max: Setting::or(said.kept_answer_max, 1 << 20),
+            not_processed: Setting::or(said.not_processed, Vec::new()),
+            replay_headers: Setting::or(said.replay_headers, Vec::new()),
+            statuses: Setting::or(said.statuses, BTreeMap::new()),
+        };
+        let section = section.inspect(|section| terms.judge(section));
+        if let Some(section) = section {
+            section.finish();
+        }
+        terms
+    }
+
+    /// Reads what an operation says beside its own settings; the caller finishes the section.
+    pub(crate) fn of_operation(section: &Section<'_>, defaults: &Self) -> Self {
+        let said = Said::read(section);
+        let terms = Self {
+            retention: Setting::or_inherited(said.retention, &defaults.retention),
+            expired: Setting::or_inherited(said.expired, &defaults.expired),
+            duplicates: Setting::or_inherited(said.duplicates, &defaults.duplicates),
+            effect: Setting::or_inherited(said.effect, &defaults.effect),
+            fingerprint: Setting::or_inherited(said.fingerprint, &defaults.fingerprint),
+            lease: Setting::or_inherited(said.lease, &defaults.lease),
+            handler: Setting::or_inherited(said.handler, &defaults.handler),
+            request_body_max: Setting::or_inherited(said.request_body_max, &defaults.request_body_max),
+            kept_answer_max: Setting::or_inherited(said.kept_answer_max, &defaults.kept_answer_max),
+            not_processed: Setting::or_inherited(said.not_processed, &defaults.not_processed),
+            replay_headers: Setting::or_inherited(said.replay_headers, &defaults.replay_headers),
+            statuses: Setting::or_inherited(said.statuses, &defaults.statuses),
+        };
+        if [&terms.retention, &terms.lease].iter().any(|setting| setting.origin == super::setting::Origin::File) {
+            terms.judge(section);
+        }
+        terms
+    }
+
+    /// What only two settings together can get wrong.
+    fn judge(&self, section: &Section<'_>) {
+        if self.retention.value < self.lease.value {
+            let fault = "shorter than the lease: a receipt would be forgotten before a retry can ask for it";
+            section.complain("retention", fault, "a span not shorter than the lease");
+        }
+    }
+}
+
+fn span(section: &Section<'_>, key: &'static str, least_s: u64, most_s: u64) -> Option<Duration> {
+    section.text(key, SPAN_ACCEPTED, |text| {
+        let span = parse_span(text)?;
+        let (least, most) = (Duration::from_secs(least_s), Duration::from_secs(most_s));
+        if span < least || span > most {
+            let (least, most) = (super::quantity::print_span(least), super::quantity::print_span(most));
+            return Err(format!("{text:?} is not between {least} and {most}"));
+        }
+        Ok(span)
+    })
+}
+
+fn size(section: &Section<'_>, key: &'static str, most: usize) -> Option<usize> {
+    section.text(key, SIZE_ACCEPTED, |text| match parse_size(text)? {
+        0 => Err("it is zero".to_owned()),
+        size if size > most => Err(format!("{text:?} is over {}", super::quantity::print_size(most))),
+        size => Ok(size),
+    })
+}
+
+fn bounded<T>(
+    section: &Section<'_>,
+    key: &'static str,
+    accepted: &str,
+    parse: impl Fn(&Value) -> Result<T, String>,
+) -> Option<Vec<T>> {
+    let items = section.list(key, accepted, parse)?;
+    if items.len() > ITEMS_MAX {
+        section.complain(key, format!("it has {} items", items.len()), format!("at most {ITEMS_MAX}"));
+    }
+    Some(items)
+}
+
+fn parse_effect(text: &str) -> Result<Effect, String> {
+    match text {
+        "other" => Ok(Effect::Other),
+        "coupled" => Err("\"coupled\" behind a proxy needs a PostgreSQL store, which is not built yet".to_owned()),
+        "keyed-upstream" => Err("\"keyed-upstream\" is not built yet in this version".to_owned()),
+        _ => Err(format!("{text:?} is no effect")),
+    }
+}
+
+fn parse_expired(text: &str) -> Result<Expiry, String> {
+    match text.split_once(' ') {
+        None if text == "new-action" => Ok(Expiry::NewAction),
+        Some(("refuse", span)) => match parse_span(span)? {
+            Duration::ZERO => Err("the span is zero".to_owned()),
+            span => Ok(Expiry::Refuse(span)),
+        },
+        None | Some(_) => Err(format!("{text:?} says nothing about expired keys")),
+    }
+}
+
+/// The longest wait: connections in between rarely live longer.
+const WAIT_MAX: Duration = Duration::from_mins(5);
+
+fn parse_duplicates(text: &str) -> Result<Duplicates, String> {
+    match text.split_once(' ') {
+        None if text == "refuse" => Ok(Duplicates::Refuse),
+        Some(("wait", span)) => match parse_span(span)? {
+            Duration::ZERO => Err("the span is zero".to_owned()),
+            span if span > WAIT_MAX => Err(format!("{text:?} is longer than 5m")),
+            span => Ok(Duplicates::Wait(span)),
+        },
+        None | Some(_) => Err(format!("{text:?} says nothing about duplicates")),
+    }
+}
+
+fn parse_fingerprint(section: Section<'_>) -> Option<Rule> {
+    let kind = section.text("body", "\"auto\", \"bytes\", \"json\", \"form\" or \"multipart\"", |text| match text {
+        "auto" => Ok(Rule::auto()),
+        "bytes" => Ok(Rule::bytes()),
+        "json" => Ok(Rule::json()),
+        "form" => Ok(Rule::form()),
+        "multipart" => Ok(Rule::multipart()),
+        _ => Err(format!("{text:?} is no way to compare bodies")),
+    });
+    let item = |value: &Value| text(value).map(str::to_owned);
+    let pointer = "a json pointer like \"/sent_at\"";
+    let ignore = section.list("ignore", pointer, item).unwrap_or_default();
+    let choose = section.list("choose", pointer, item).unwrap_or_default();
+    let headers = section.list("headers", "a header name", item).unwrap_or_default();
+    let rule = kind.unwrap_or_else(Rule::auto);
+    let made = rule.ignoring(ignore).and_then(|rule| rule.choosing(choose)).and_then(|rule| rule.with_headers(headers));
+    let made = match made {
+        Ok(rule) => Some(rule),
+        Err(error) => {
+            section.complain_here(error.to_string(), "{ body, ignore or choose, headers } that fit each other");
+            None
+        }
+    };
+    section.finish();
+    made
+}
+
+pub(crate) fn parse_status(value: &Value) -> Result<u16, String> {
+    let status = value.as_integer().and_then(|status| u16::try_from(status).ok());
+    let status = status.filter(|status| (400..=599).contains(status));
+    status.ok_or_else(|| format!("{} is no such status", shown(value)))
+}
+
+fn parse_replayed(value: &Value) -> Result<HeaderName, String> {
+    let text = text(value)?;
+    let name = HeaderName::try_from(text).map_err(|_| format!("{text:?} is no header name"))?;
+    if NEVER_REPLAYED.contains(&name.as_str()) {
+        return Err(format!("{name} belongs to one exchange and is never replayed"));
+    }
+    Ok(name)
+}
+
+fn parse_statuses(section: Section<'_>) -> BTreeMap<ProblemType, u16> {
+    let mut statuses = BTreeMap::new();
+    for (name, value) in section.entries() {
+        let kind = ProblemType::ALL.into_iter().find(|kind| kind.name() == name);
+        match (kind, parse_status(value)) {
+            (Some(kind), Ok(status)) => {
+                statuses.insert(kind, status);
+            }
+            (Some(_), Err(fault)) => section.complain(name, fault, STATUS_ACCEPTED),
+            (None, _) => {
+                let names = ProblemType::ALL.map(ProblemType::name).join(", ");
+                section.complain(name, "unknown problem type", format!("one of {names}"));
+            }
+        }
+    }
+    statuses
+}
