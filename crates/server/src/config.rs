@@ -11,10 +11,13 @@ mod principal;
 mod print;
 mod quantity;
 mod reader;
+mod replay;
 mod setting;
 mod terms;
 
 use std::net::SocketAddr;
+
+use http::HeaderName;
 
 use self::complaint::Pad;
 pub use self::complaint::{Complaint, Complaints};
@@ -89,6 +92,8 @@ pub struct Config {
     pub principal: Setting<PrincipalSource>,
     /// Whether the key is forwarded to the upstream.
     pub forward_key: Setting<bool>,
+    /// Further headers that are replayed.
+    pub replay_headers: Setting<Vec<HeaderName>>,
     /// What one process takes on.
     pub limits: Limits,
     /// What an operation promises that says nothing else.
@@ -171,6 +176,8 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
     let principal = principal::read(root, outside, flags.principal.as_deref());
     let admin_token = admin_token(outside, &admin);
     let forward_key = Setting::or(root.flag("forward_key"), false);
+    let replay_headers = terms::bounded(root, "replay_headers", replay::ACCEPTED, replay::parse);
+    let replay_headers = Setting::or(replay_headers, Vec::new());
     let limits = Limits::read(root.table("limits"), root.pad());
     let empty = toml::Table::new();
     let defaults = Terms::defaults(root.table("defaults"), &Section::root(&empty, root.pad()));
@@ -185,6 +192,7 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
         store,
         principal: principal?,
         forward_key,
+        replay_headers,
         limits,
         defaults,
         operations,

@@ -3,13 +3,18 @@
 use std::time::Duration;
 
 use super::complaint::Pad;
-use super::quantity::{SPAN_ACCEPTED, parse_span, print_span};
+use super::quantity::{SIZE_ACCEPTED, parse_size, print_size};
 use super::reader::Section;
 use super::setting::Setting;
+use super::terms::span;
 
 /// What one process takes on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
+    /// The largest body of a guarded request, in bytes.
+    pub request_body_max: Setting<usize>,
+    /// The largest answer that is kept, in bytes.
+    pub kept_answer_max: Setting<usize>,
     /// Actions that run at once.
     pub max_running: Setting<usize>,
     /// Duplicates that wait for one action.
@@ -40,6 +45,8 @@ impl Limits {
         let section = section.unwrap_or_else(|| Section::root(&empty, pad));
         let seconds = Duration::from_secs;
         let limits = Self {
+            request_body_max: Setting::or(size(&section, "request_body_max", 64 << 20), 1 << 20),
+            kept_answer_max: Setting::or(size(&section, "kept_answer_max", 16 << 20), 1 << 20),
             max_running: Setting::or(section.number("max_running", 1, 100_000), 512),
             waiting_for_one: Setting::or(section.number("waiting_for_one", 1, 10_000), 64),
             waiting_in_all: Setting::or(section.number("waiting_in_all", 1, 100_000), 1024),
@@ -57,13 +64,10 @@ impl Limits {
     }
 }
 
-fn span(section: &Section<'_>, key: &'static str, least_s: u64, most_s: u64) -> Option<Duration> {
-    section.text(key, SPAN_ACCEPTED, |text| {
-        let span = parse_span(text)?;
-        let (least, most) = (Duration::from_secs(least_s), Duration::from_secs(most_s));
-        if span < least || span > most {
-            return Err(format!("{text:?} is not between {} and {}", print_span(least), print_span(most)));
-        }
-        Ok(span)
+fn size(section: &Section<'_>, key: &'static str, most: usize) -> Option<usize> {
+    section.text(key, SIZE_ACCEPTED, |text| match parse_size(text)? {
+        0 => Err("it is zero".to_owned()),
+        size if size > most => Err(format!("{text:?} is over {}", print_size(most))),
+        size => Ok(size),
     })
 }

@@ -26,7 +26,7 @@ pub struct Operation {
     pub name: String,
     /// The method that it matches.
     pub method: Method,
-    /// The path that it matches; `{name}` stands for one segment.
+    /// The path that it matches; `{name}` stands for one segment, `{*name}` at the end for all that follow.
     pub path: String,
     /// Whether a request without a key is refused.
     pub key_required: Setting<bool>,
@@ -75,7 +75,11 @@ pub(crate) fn read(root: &Section<'_>, defaults: &Terms) -> Vec<Operation> {
 
 /// What two matches have in common that match the same requests: parameters by any name.
 fn shape(method: &Method, path: &str) -> String {
-    let segments = path.split('/').map(|segment| if segment.starts_with('{') { "{}" } else { segment });
+    let segments = path.split('/').map(|segment| match segment.strip_prefix('{') {
+        Some(rest) if rest.starts_with('*') => "{*}",
+        Some(_) => "{}",
+        None => segment,
+    });
     format!("{method} {}", segments.collect::<Vec<_>>().join("/"))
 }
 
@@ -102,6 +106,11 @@ fn parse_match(text: &str) -> Result<(Method, String), String> {
     if path.contains(['?', '#']) {
         return Err(format!("{path:?} has a query or fragment, which never match"));
     }
+    if let Some((before, _)) = path.split_once("{*")
+        && path[before.len()..].contains('/')
+    {
+        return Err(format!("{path:?} goes on after the rest"));
+    }
     let plain: String = path.split('/').map(literal).collect::<Result<Vec<_>, _>>()?.join("/");
     match normalise(&plain) {
         Ok(normal) if normal == plain => Ok((method, path.to_owned())),
@@ -116,7 +125,8 @@ fn literal(segment: &str) -> Result<&str, String> {
         let odd = segment.contains(['{', '}', '*', ' ']);
         return if odd { Err(format!("{segment:?} is no segment")) } else { Ok(segment) };
     };
-    let name = rest.strip_suffix('}').filter(|name| !name.is_empty());
+    let name = rest.strip_suffix('}').map(|name| name.strip_prefix('*').unwrap_or(name));
+    let name = name.filter(|name| !name.is_empty());
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     match name {
         Some(name) if name.bytes().all(plain) => Ok("x"),

@@ -35,6 +35,9 @@ pub(super) fn print(config: &Config) -> String {
     page.setting("upstream", &config.upstream, ToString::to_string);
     page.setting("store", &config.store, ToString::to_string);
     page.setting("forward_key", &config.forward_key, |flag| *flag);
+    page.setting("replay_headers", &config.replay_headers, |names| {
+        names.iter().map(|name| name.as_str().to_owned()).collect::<Vec<_>>()
+    });
     principal(&mut page, &config.principal);
     limits(&mut page, config);
     page.table("[defaults]");
@@ -60,6 +63,8 @@ fn principal(page: &mut Page, setting: &Setting<PrincipalSource>) {
 fn limits(page: &mut Page, config: &Config) {
     let limits = &config.limits;
     page.table("[limits]");
+    page.setting("request_body_max", &limits.request_body_max, |size| print_size(*size));
+    page.setting("kept_answer_max", &limits.kept_answer_max, |size| print_size(*size));
     for (key, setting) in [
         ("max_running", &limits.max_running),
         ("waiting_for_one", &limits.waiting_for_one),
@@ -107,13 +112,8 @@ fn terms(page: &mut Page, terms: &Terms) {
     page.setting("fingerprint", &terms.fingerprint, rule);
     page.setting("lease", &terms.lease, |span| print_span(*span));
     page.setting("handler", &terms.handler, |span| print_span(*span));
-    page.setting("request_body_max", &terms.request_body_max, |size| print_size(*size));
-    page.setting("kept_answer_max", &terms.kept_answer_max, |size| print_size(*size));
     page.setting("not_processed", &terms.not_processed, |statuses| {
         statuses.iter().map(|status| i64::from(*status)).collect::<Vec<_>>()
-    });
-    page.setting("replay_headers", &terms.replay_headers, |names| {
-        names.iter().map(|name| name.as_str().to_owned()).collect::<Vec<_>>()
     });
     page.setting("statuses", &terms.statuses, |statuses| {
         let entries = statuses.iter().map(|(kind, status)| (kind.name().to_owned(), i64::from(*status).into()));

@@ -6,39 +6,18 @@ use std::time::Duration;
 
 use counterfoil_core::wire::ProblemType;
 use counterfoil_core::{Effect, Expiry, Rule};
-use http::HeaderName;
 use toml::Value;
 
-use super::quantity::{SIZE_ACCEPTED, SPAN_ACCEPTED, parse_size, parse_span};
+use super::quantity::{SPAN_ACCEPTED, parse_span};
 use super::reader::{Section, shown, text};
 use super::setting::Setting;
 
 const EXPIRED_ACCEPTED: &str = "\"new-action\" or \"refuse <span>\" like \"refuse 30d\"";
 const DUPLICATES_ACCEPTED: &str = "\"refuse\" or \"wait <span>\" like \"wait 5s\"";
 const STATUS_ACCEPTED: &str = "a status from 400 to 599";
-const HEADER_ACCEPTED: &str = "a header name that is safe to show again, like \"x-order-id\"";
 
 /// The most items of a list in the file.
 const ITEMS_MAX: usize = 64;
-
-/// Never replayed: they belong to one exchange or one connection (RFC 9110 section 7.6.1), or are secrets.
-const NEVER_REPLAYED: [&str; 15] = [
-    "connection",
-    "content-length",
-    "date",
-    "idempotency-expires",
-    "idempotency-key",
-    "idempotency-status",
-    "idempotent-replayed",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "set-cookie",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// What a duplicate does while the action runs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -66,14 +45,8 @@ pub struct Terms {
     pub lease: Setting<Duration>,
     /// How long the upstream may take.
     pub handler: Setting<Duration>,
-    /// The largest request body, in bytes.
-    pub request_body_max: Setting<usize>,
-    /// The largest answer that is kept, in bytes.
-    pub kept_answer_max: Setting<usize>,
     /// Further statuses that say "not processed".
     pub not_processed: Setting<Vec<u16>>,
-    /// Further headers that are replayed.
-    pub replay_headers: Setting<Vec<HeaderName>>,
     /// Other statuses for problem documents.
     pub statuses: Setting<BTreeMap<ProblemType, u16>>,
 }
@@ -87,10 +60,7 @@ struct Said {
     fingerprint: Option<Rule>,
     lease: Option<Duration>,
     handler: Option<Duration>,
-    request_body_max: Option<usize>,
-    kept_answer_max: Option<usize>,
     not_processed: Option<Vec<u16>>,
-    replay_headers: Option<Vec<HeaderName>>,
     statuses: Option<BTreeMap<ProblemType, u16>>,
 }
 
@@ -104,10 +74,7 @@ impl Said {
             fingerprint: section.table("fingerprint").and_then(parse_fingerprint),
             lease: span(section, "lease", 1, 3600),
             handler: span(section, "handler", 1, 86_400),
-            request_body_max: size(section, "request_body_max", 64 << 20),
-            kept_answer_max: size(section, "kept_answer_max", 16 << 20),
             not_processed: bounded(section, "not_processed", STATUS_ACCEPTED, parse_status),
-            replay_headers: bounded(section, "replay_headers", HEADER_ACCEPTED, parse_replayed),
             statuses: section.table("statuses").map(parse_statuses),
         }
     }
@@ -125,10 +92,7 @@ impl Terms {
             fingerprint: Setting::or(said.fingerprint, Rule::auto()),
             lease: Setting::or(said.lease, Duration::from_secs(30)),
             handler: Setting::or(said.handler, Duration::from_mins(1)),
-            request_body_max: Setting::or(said.request_body_max, 1 << 20),
-            kept_answer_max: Setting::or(said.kept_answer_max, 1 << 20),
             not_processed: Setting::or(said.not_processed, Vec::new()),
-            replay_headers: Setting::or(said.replay_headers, Vec::new()),
             statuses: Setting::or(said.statuses, BTreeMap::new()),
         };
         let section = section.inspect(|section| terms.judge(section));
@@ -149,10 +113,7 @@ impl Terms {
             fingerprint: Setting::or_inherited(said.fingerprint, &defaults.fingerprint),
             lease: Setting::or_inherited(said.lease, &defaults.lease),
             handler: Setting::or_inherited(said.handler, &defaults.handler),
-            request_body_max: Setting::or_inherited(said.request_body_max, &defaults.request_body_max),
-            kept_answer_max: Setting::or_inherited(said.kept_answer_max, &defaults.kept_answer_max),
             not_processed: Setting::or_inherited(said.not_processed, &defaults.not_processed),
-            replay_headers: Setting::or_inherited(said.replay_headers, &defaults.replay_headers),
             statuses: Setting::or_inherited(said.statuses, &defaults.statuses),
         };
         if [&terms.retention, &terms.lease].iter().any(|setting| setting.origin == super::setting::Origin::File) {
@@ -170,7 +131,8 @@ impl Terms {
     }
 }
 
-fn span(section: &Section<'_>, key: &'static str, least_s: u64, most_s: u64) -> Option<Duration> {
+/// A span between two bounds, in seconds.
+pub(crate) fn span(section: &Section<'_>, key: &'static str, least_s: u64, most_s: u64) -> Option<Duration> {
     section.text(key, SPAN_ACCEPTED, |text| {
         let span = parse_span(text)?;
         let (least, most) = (Duration::from_secs(least_s), Duration::from_secs(most_s));
@@ -182,15 +144,8 @@ fn span(section: &Section<'_>, key: &'static str, least_s: u64, most_s: u64) -> 
     })
 }
 
-fn size(section: &Section<'_>, key: &'static str, most: usize) -> Option<usize> {
-    section.text(key, SIZE_ACCEPTED, |text| match parse_size(text)? {
-        0 => Err("it is zero".to_owned()),
-        size if size > most => Err(format!("{text:?} is over {}", super::quantity::print_size(most))),
-        size => Ok(size),
-    })
-}
-
-fn bounded<T>(
+/// A list of at most 64 items.
+pub(crate) fn bounded<T>(
     section: &Section<'_>,
     key: &'static str,
     accepted: &str,
@@ -265,19 +220,10 @@ fn parse_fingerprint(section: Section<'_>) -> Option<Rule> {
     made
 }
 
-pub(crate) fn parse_status(value: &Value) -> Result<u16, String> {
+fn parse_status(value: &Value) -> Result<u16, String> {
     let status = value.as_integer().and_then(|status| u16::try_from(status).ok());
     let status = status.filter(|status| (400..=599).contains(status));
     status.ok_or_else(|| format!("{} is no such status", shown(value)))
-}
-
-fn parse_replayed(value: &Value) -> Result<HeaderName, String> {
-    let text = text(value)?;
-    let name = HeaderName::try_from(text).map_err(|_| format!("{text:?} is no header name"))?;
-    if NEVER_REPLAYED.contains(&name.as_str()) {
-        return Err(format!("{name} belongs to one exchange and is never replayed"));
-    }
-    Ok(name)
 }
 
 fn parse_statuses(section: Section<'_>) -> BTreeMap<ProblemType, u16> {

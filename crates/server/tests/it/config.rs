@@ -85,6 +85,7 @@ admin = "127.0.0.1:9999"
 upstream = "http://orders.internal:8080/"
 store = "sqlite:/var/lib/counterfoil/receipts.db"
 forward_key = true
+replay_headers = ["x-order-id", "X-Cost"]
 
 [principal]
 from = "header"
@@ -92,6 +93,8 @@ header = "X-User-Id"
 peers = ["127.0.0.1", "10.1.0.0/16", "fd00::/8"]
 
 [limits]
+request_body_max = "64KiB"
+kept_answer_max = "2MiB"
 max_running = 100
 waiting_for_one = 8
 waiting_in_all = 80
@@ -111,10 +114,7 @@ duplicates = "wait 5s"
 effect = "other"
 lease = "20s"
 handler = "90s"
-request_body_max = "64KiB"
-kept_answer_max = "2MiB"
 not_processed = [503]
-replay_headers = ["x-order-id"]
 statuses = { mismatch = 409 }
 fingerprint = { body = "auto", headers = ["x-mode"] }
 
@@ -127,7 +127,6 @@ expired = "new-action"
 duplicates = "refuse"
 fingerprint = { body = "json", choose = ["/item", "/100%,;"] }
 not_processed = [502, 503]
-replay_headers = []
 statuses = { in-progress = 425, outcome-unknown = 500 }
 
 [[operation]]
@@ -148,6 +147,7 @@ upstream = "http://127.0.0.1:9000/api"
 store = "oracle:xe"
 forward_key = "yes"
 color = "red"
+replay_headers = ["Set-Cookie", "x order"]
 
 [principal]
 from = "cookie"
@@ -155,6 +155,8 @@ header = "Authorization"
 peers = ["127.0.0.1/33", "10.0.0.1/8", 7]
 
 [limits]
+request_body_max = "1TB"
+kept_answer_max = "0B"
 max_running = 0
 drain = "2d"
 threads = 4
@@ -166,10 +168,7 @@ duplicates = "wait 0s"
 effect = "sometimes"
 lease = 30
 handler = "1 minute"
-request_body_max = "1TB"
-kept_answer_max = "0B"
 not_processed = [200, "503"]
-replay_headers = ["Set-Cookie", "x order"]
 statuses = { mismatch = 200, conflict = 409 }
 fingerprint = { body = "xml", ignore = ["sent_at"], depth = 3 }
 
@@ -195,6 +194,15 @@ retention = "10s"
 name = "dots"
 match = "POST /a/../b"
 fingerprint = "json"
+
+[[operation]]
+name = "rest"
+match = "POST /files/{*rest}/x"
+request_body_max = "1MiB"
+
+[[operation]]
+name = "brace"
+match = "POST /files/{id"
 "#,
     );
 }
