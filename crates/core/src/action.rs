@@ -1,0 +1,110 @@
+//! When an action may run, and how its record changes: each transition of PROTOCOL section 5 as one total function.
+//!
+//! Nothing is written here: a function answers what the record becomes, and `store::gate` writes it under the guard
+//! of version and lease id. How stores write belongs to `store`; status codes to `middleware`.
+
+mod transition;
+
+use crate::claim::Claim;
+use crate::fingerprint::Rule;
+use crate::receipt::Receipt;
+use crate::record::{Record, Standing, State, Why};
+use crate::time::{Now, Timestamp};
+
+pub use self::transition::{
+    Completed, Confirmation, Refused, Verdict, complete, doubt, end_lease, release, renew, resolve, sweep,
+};
+
+/// The answer to a claim.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// Run it; the write must succeed first.
+    Execute,
+    /// It is done: this is the result.
+    Replay {
+        /// The result.
+        receipt: Receipt,
+        /// Live before this instant.
+        expires_at: Timestamp,
+    },
+    /// The key names an action with other parameters.
+    Mismatch,
+    /// Somebody runs it.
+    InProgress {
+        /// Until when their lease lasts.
+        until: Timestamp,
+    },
+    /// Nobody knows whether it happened. It is not run again.
+    Unknown {
+        /// Since when.
+        since: Timestamp,
+        /// And why.
+        why: Why,
+    },
+    /// The key was used, its receipt has expired, and the operation refuses old keys.
+    Expired {
+        /// Until when.
+        until: Timestamp,
+    },
+    /// The record was made under another rule: call [`Claim::learn`] and decide again.
+    NeedsFingerprint(Rule),
+}
+
+/// What must be written for a decision to hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "made once for a decision and moved into the store's write")]
+pub enum Write {
+    /// The claim's [draft](crate::claim::Draft), in the place of what was read.
+    Claim {
+        /// The version it gets.
+        version: u64,
+        /// When the action was first claimed, where this continues one.
+        claimed_at: Option<Timestamp>,
+    },
+    /// This record in the place of what was read.
+    Put(Record),
+    /// Nothing in the place of what was read.
+    Delete,
+}
+
+/// Decides a claim on what a store holds. Order of judgement: expired, then fingerprint, then state.
+///
+/// The write, where there is one, belongs to the decision: an [`Decision::Execute`] holds only once its write won. A
+/// lapsed run elsewhere is answered [`Decision::Unknown`], and its write only makes that visible in the store.
+#[must_use]
+pub fn decide(record: Option<&Record>, claim: &Claim, now: Now) -> (Decision, Option<Write>) {
+    let Some(record) = record else {
+        return (Decision::Execute, Some(Write::Claim { version: 1, claimed_at: None }));
+    };
+    let version = record.version.saturating_add(1);
+    let standing = record.standing(now);
+    match standing {
+        Standing::Absent => return (Decision::Execute, Some(Write::Claim { version, claimed_at: None })),
+        Standing::Expired { until } => return (Decision::Expired { until }, None),
+        Standing::Running { .. } | Standing::Lapsed | Standing::Unknown { .. } | Standing::Done { .. } => {}
+    }
+    match claim.matches(&record.fingerprint) {
+        None => return (Decision::NeedsFingerprint(record.fingerprint.rule().clone()), None),
+        Some(false) => return (Decision::Mismatch, None),
+        Some(true) => {}
+    }
+    match standing {
+        Standing::Absent => (Decision::Execute, Some(Write::Claim { version, claimed_at: None })),
+        Standing::Expired { until } => (Decision::Expired { until }, None),
+        Standing::Running { until } => (Decision::InProgress { until }, None),
+        Standing::Lapsed => (Decision::Execute, Some(Write::Claim { version, claimed_at: Some(record.claimed_at) })),
+        Standing::Unknown { since, why } => {
+            let seen = match record.state {
+                State::Running => {
+                    Some(Write::Put(Record { version, state: State::Unknown { since, why }, ..record.clone() }))
+                }
+                State::Unknown { .. } | State::Done { .. } | State::Spent { .. } => None,
+            };
+            (Decision::Unknown { since, why }, seen)
+        }
+        Standing::Done { receipt, expires_at } => (Decision::Replay { receipt: receipt.clone(), expires_at }, None),
+    }
+}
+
+#[cfg(test)]
+mod tests;

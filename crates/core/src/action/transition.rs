@@ -1,0 +1,283 @@
+//! The transitions of a record that exists: renew, complete, release, doubt, resolve, end of a dead owner's lease,
+//! sweep. None creates a record, and each is guarded by the lease id. The claim is `action::decide`.
+
+use std::time::Duration;
+
+use crate::action::Write;
+use crate::policy::{Effect, Expiry};
+use crate::receipt::Receipt;
+use crate::record::{Author, Holder, Lease, LeaseId, Record, Standing, State, Why};
+use crate::time::{Now, Timestamp};
+
+/// Why a late call changed nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Refused {
+    /// No record stands.
+    Absent,
+    /// The record belongs to another lease.
+    OtherLease,
+    /// The record changed since it was looked at: look again.
+    Changed,
+    /// It is done already.
+    Done,
+    /// An operator has settled it: whoever completes it now contradicts that, or is too late to matter.
+    SettledByOperator,
+    /// Its receipt has expired.
+    Expired,
+    /// Its outcome is unknown, and this call cannot settle that.
+    Unknown,
+    /// The owner renewed within one lease and may still run: stop it, wait until this instant, or say that it is
+    /// stopped.
+    OwnerAlive {
+        /// When the lease would be over.
+        until: Timestamp,
+    },
+    /// "Did not happen" needs the confirmation that the owner is stopped or fenced.
+    OwnerNotStopped,
+    /// Something that the owner sent before may still arrive: wait until this instant.
+    MayStillArrive {
+        /// When nothing can.
+        until: Timestamp,
+    },
+}
+
+impl Refused {
+    /// The word that logs, metrics and the history show.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::OtherLease => "other-lease",
+            Self::Changed => "changed",
+            Self::Done => "done",
+            Self::SettledByOperator => "settled-by-operator",
+            Self::Expired => "expired",
+            Self::Unknown => "unknown",
+            Self::OwnerAlive { .. } => "owner-alive",
+            Self::OwnerNotStopped => "owner-not-stopped",
+            Self::MayStillArrive { .. } => "may-still-arrive",
+        }
+    }
+}
+
+fn guarded(record: Option<&Record>, lease: LeaseId) -> Result<&Record, Refused> {
+    let record = record.ok_or(Refused::Absent)?;
+    if record.lease.id == lease { Ok(record) } else { Err(Refused::OtherLease) }
+}
+
+/// The same record, one version on, in another state.
+fn moved(record: &Record, lease: Lease, state: State) -> Record {
+    Record { version: record.version.saturating_add(1), lease, state, ..record.clone() }
+}
+
+/// Renews a lease for `span` from now. It leads back from Unknown only where the lease lapsed.
+///
+/// # Errors
+/// [`Refused`] where the lease is not this one's any more or the run has an end.
+pub fn renew(record: Option<&Record>, lease: LeaseId, span: Duration, now: Timestamp) -> Result<Record, Refused> {
+    let record = guarded(record, lease)?;
+    match &record.state {
+        State::Running | State::Unknown { why: Why::Lapsed, .. } => {
+            let lease = Lease { renewed_at: now, span, until: now.plus(span), ..record.lease.clone() };
+            Ok(moved(record, lease, State::Running))
+        }
+        State::Unknown {
+            why: Why::Doubted | Why::AnsweredWithoutSettle | Why::WindowClosed | Why::Quarantined,
+            ..
+        } => Err(Refused::Unknown),
+        State::Done { author: Author::Owner, .. } => Err(Refused::Done),
+        State::Done { author: Author::Operator, .. } => Err(Refused::SettledByOperator),
+        State::Spent { .. } => Err(Refused::Expired),
+    }
+}
+
+/// What became of a completion.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "made once for a completion and moved into the store's write")]
+pub enum Completed {
+    /// Write this.
+    Write(Record),
+    /// The same lease has completed it: a repeat of our own.
+    Already,
+}
+
+/// Writes the result of a run. It settles Unknown as well, however late it comes.
+///
+/// # Errors
+/// [`Refused`] where the lease is not this one's any more, or an operator has settled the record.
+pub fn complete(
+    record: Option<&Record>,
+    lease: LeaseId,
+    receipt: Receipt,
+    retention: Duration,
+    expiry: Expiry,
+    now: Timestamp,
+) -> Result<Completed, Refused> {
+    let record = guarded(record, lease)?;
+    match &record.state {
+        State::Running | State::Unknown { .. } => {
+            Ok(Completed::Write(done(record, receipt, Author::Owner, retention, expiry, now)))
+        }
+        State::Done { author: Author::Owner, .. } => Ok(Completed::Already),
+        State::Done { author: Author::Operator, .. } => Err(Refused::SettledByOperator),
+        State::Spent { .. } => Err(Refused::Expired),
+    }
+}
+
+fn done(
+    record: &Record,
+    receipt: Receipt,
+    author: Author,
+    retention: Duration,
+    expiry: Expiry,
+    now: Timestamp,
+) -> Record {
+    let expires_at = now.plus(retention);
+    let refuse_until = match expiry {
+        Expiry::NewAction => None,
+        Expiry::Refuse(span) => Some(expires_at.plus(span)),
+    };
+    let state = State::Done { receipt, author, completed_at: now, expires_at, refuse_until };
+    moved(record, record.lease.clone(), state)
+}
+
+/// Gives the key back, because the effect certainly did not happen.
+///
+/// # Errors
+/// [`Refused`] where the lease is not this one's any more or the record is not Running.
+pub fn release(record: Option<&Record>, lease: LeaseId) -> Result<Write, Refused> {
+    let record = guarded(record, lease)?;
+    match &record.state {
+        State::Running => Ok(Write::Delete),
+        State::Unknown { .. } => Err(Refused::Unknown),
+        State::Done { author: Author::Owner, .. } => Err(Refused::Done),
+        State::Done { author: Author::Operator, .. } => Err(Refused::SettledByOperator),
+        State::Spent { .. } => Err(Refused::Expired),
+    }
+}
+
+/// Says that nobody knows whether the effect happened. Where a take-over heals that, only the lease ends, so that a
+/// late completion still wins until somebody takes over. `None`: the record says so already.
+///
+/// # Errors
+/// [`Refused`] where the lease is not this one's any more or the run has an end.
+pub fn doubt(record: Option<&Record>, lease: LeaseId, why: Why, now: Timestamp) -> Result<Option<Record>, Refused> {
+    let record = guarded(record, lease)?;
+    match (&record.state, record.effect, why) {
+        (State::Running, Effect::Other, _)
+        | (State::Running, Effect::Coupled, Why::AnsweredWithoutSettle)
+        | (State::Running, Effect::KeyedUpstream, Why::AnsweredWithoutSettle | Why::WindowClosed) => {
+            Ok(Some(moved(record, record.lease.clone(), State::Unknown { since: now, why })))
+        }
+        (State::Running, Effect::Coupled | Effect::KeyedUpstream, _) if record.lease.until <= now => Ok(None),
+        (State::Running, Effect::Coupled | Effect::KeyedUpstream, _) => {
+            Ok(Some(moved(record, Lease { until: now, ..record.lease.clone() }, State::Running)))
+        }
+        // A lapse says less than its owner knows, and a stray renewal must not lead back from the owner's own doubt.
+        (State::Unknown { since, why: Why::Lapsed }, _, why) if why != Why::Lapsed => {
+            Ok(Some(moved(record, record.lease.clone(), State::Unknown { since: *since, why })))
+        }
+        (State::Unknown { .. }, _, _) => Ok(None),
+        (State::Done { author: Author::Owner, .. }, _, _) => Err(Refused::Done),
+        (State::Done { author: Author::Operator, .. }, _, _) => Err(Refused::SettledByOperator),
+        (State::Spent { .. }, _, _) => Err(Refused::Expired),
+    }
+}
+
+/// What an operator found out.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It happened, with this result.
+    Happened {
+        /// The result that later claims replay.
+        receipt: Receipt,
+        /// How long it is promised, from now.
+        retention: Duration,
+        /// What answers after that.
+        expiry: Expiry,
+    },
+    /// It did not happen and no longer can.
+    DidNotHappen,
+}
+
+/// What an operator confirms about the owner.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Confirmation {
+    /// Nothing.
+    None,
+    /// The owner and its workers are stopped or fenced.
+    OwnerStopped,
+}
+
+/// Settles a record in doubt as it is at `now`, a lapsed run included.
+///
+/// # Errors
+/// [`Refused`] where the record changed since the operator saw `version` and `lease`, is not in doubt, where its
+/// owner may still run, or where what it sent may still arrive.
+pub fn resolve(
+    record: Option<&Record>,
+    version: u64,
+    lease: LeaseId,
+    verdict: Verdict,
+    confirmed: Confirmation,
+    now: Now,
+) -> Result<Write, Refused> {
+    let record = record.ok_or(Refused::Absent)?;
+    if record.version != version || record.lease.id != lease {
+        return Err(Refused::Changed);
+    }
+    // Under quarantine the run in question is one that this store has forgotten: only the operator can know of it.
+    let forgotten = matches!(record.state, State::Unknown { why: Why::Quarantined, .. });
+    let stopped = confirmed == Confirmation::OwnerStopped || (record.lease.is_ended() && !forgotten);
+    match record.standing(now) {
+        Standing::Absent | Standing::Expired { .. } => return Err(Refused::Expired),
+        Standing::Done { .. } => return Err(Refused::Done),
+        Standing::Running { .. } | Standing::Lapsed | Standing::Unknown { .. } => {}
+    }
+    let alive_until = record.lease.renewed_at.plus(record.lease.span);
+    if !stopped && now.at < alive_until {
+        return Err(Refused::OwnerAlive { until: alive_until });
+    }
+    match verdict {
+        Verdict::Happened { receipt, retention, expiry } => {
+            Ok(Write::Put(done(record, receipt, Author::Operator, retention, expiry, now.at)))
+        }
+        Verdict::DidNotHappen if !stopped => Err(Refused::OwnerNotStopped),
+        Verdict::DidNotHappen if now.at < record.lease.attempt_until => {
+            Err(Refused::MayStillArrive { until: record.lease.attempt_until })
+        }
+        Verdict::DidNotHappen => Ok(Write::Delete),
+    }
+}
+
+/// Ends the lease of a process that is known to be gone, at once. `None`: the record is not that process's, or has
+/// an end.
+#[must_use]
+pub fn end_lease(record: &Record, gone: Holder, now: Timestamp) -> Option<Record> {
+    if record.lease.holder != Some(gone) {
+        return None;
+    }
+    match &record.state {
+        State::Running | State::Unknown { .. } => {
+            let until = record.lease.until.min(now);
+            let lease = Lease { holder: None, span: Duration::ZERO, until, ..record.lease.clone() };
+            Some(moved(record, lease, record.state.clone()))
+        }
+        State::Done { .. } | State::Spent { .. } => None,
+    }
+}
+
+/// What a sweep makes of a record: expired Done becomes absent or Spent, Spent past its time absent. `None`: it is
+/// left alone. A sweep never changes a decision.
+#[must_use]
+pub fn sweep(record: &Record, now: Now) -> Option<Write> {
+    match (record.standing(now), &record.state) {
+        (Standing::Absent, State::Done { .. } | State::Spent { .. }) => Some(Write::Delete),
+        (Standing::Expired { until }, State::Done { .. }) => {
+            Some(Write::Put(moved(record, record.lease.clone(), State::Spent { until })))
+        }
+        (Standing::Expired { .. }, State::Spent { .. })
+        | (Standing::Done { .. } | Standing::Running { .. } | Standing::Lapsed | Standing::Unknown { .. }, _)
+        | (Standing::Absent | Standing::Expired { .. }, State::Running | State::Unknown { .. }) => None,
+    }
+}

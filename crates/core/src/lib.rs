@@ -1,0 +1,28 @@
+//! The rules of Counterfoil: who an action is ([`identity`]), what was asked ([`fingerprint`]), what is remembered
+//! ([`record`], [`receipt`]), and what may happen next ([`action`]).
+//!
+//! Every rule is a total function of values, time included. What does not belong here: clocks, files, sockets,
+//! async, randomness, SQL, and status codes chosen for a decision (`middleware/reject.rs`).
+
+#![forbid(unsafe_code)]
+
+pub mod action;
+pub mod claim;
+pub mod error;
+pub mod fingerprint;
+pub mod identity;
+pub mod policy;
+pub mod receipt;
+pub mod record;
+pub mod time;
+pub mod wire;
+
+pub use action::{Decision, Write, decide};
+pub use claim::{Asked, Claim};
+pub use error::Error;
+pub use fingerprint::{Fingerprint, Parts, Rule};
+pub use identity::{Digest, Identity, Key, Operation, Scope};
+pub use policy::{Effect, Expiry, Policy};
+pub use receipt::{Body, Receipt};
+pub use record::{Holder, Lease, LeaseId, Record, State, Why};
+pub use time::{Now, Timestamp};
