@@ -1,0 +1,1 @@
+//! The same promise on a transaction that the caller owns.
