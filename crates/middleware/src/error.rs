@@ -1,0 +1,64 @@
+//! The one error of the crate: settings that make no sense, told when the layer is made.
+//! What a request meets is never an error here: `reject` answers it.
+
+/// Why a layer cannot be made of its settings.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A pattern cannot be read.
+    #[error(
+        "the pattern {pattern:?} cannot be used, because {why}: write a method and a path, such as `POST /orders/{{id}}`"
+    )]
+    Pattern {
+        /// What was written.
+        pattern: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Two operations match the same requests.
+    #[error("the patterns {first:?} and {second:?} match the same requests: drop one of them")]
+    SamePattern {
+        /// One of them.
+        first: String,
+        /// The other.
+        second: String,
+    },
+    /// Two operations have one name, so their keys would meet.
+    #[error("two operations are named {name:?}: give each its own name")]
+    SameName {
+        /// The name.
+        name: String,
+    },
+    /// An operation has no usable name.
+    #[error("the pattern {pattern:?} needs a name, because it is too long to be one")]
+    NoName {
+        /// The pattern.
+        pattern: String,
+    },
+    /// A problem cannot be answered with this status.
+    #[error("{problem} cannot be answered with status {status}: use 400 to 599")]
+    Status {
+        /// The problem's name.
+        problem: &'static str,
+        /// The status.
+        status: u16,
+    },
+    /// An effect that this layer does not keep.
+    #[error("the effect keyed-upstream of {operation} is not kept by this version: use coupled or other")]
+    Effect {
+        /// The operation.
+        operation: String,
+    },
+    /// A header that is never replayed was asked for.
+    #[error("the header {name} belongs to one answer and is never replayed: drop it from the replayed headers")]
+    NeverReplayed {
+        /// The header.
+        name: String,
+    },
+    /// A limit or span of zero.
+    #[error("{setting} is zero: set at least one")]
+    Zero {
+        /// The setting.
+        setting: &'static str,
+    },
+}

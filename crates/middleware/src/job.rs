@@ -1,0 +1,52 @@
+//! A request that was admitted and may be run: what a claim is made of, and what the handler gets.
+//! How it came to be belongs to `request`, how it runs to `run`.
+
+use bytes::Bytes;
+use counterfoil_core::{Claim, Digest, Operation};
+use http::Request;
+use http::request::Parts;
+
+use crate::body::Body;
+use crate::operation::Matched;
+use crate::request::Admitted;
+
+/// A request extension: this request is guarded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Guarded {
+    /// Which operation it is.
+    pub operation: Operation,
+    /// The identity's digest, which logs may show.
+    pub digest: Digest,
+}
+
+/// An admitted request and the service that would run it.
+pub(crate) struct Job<S> {
+    pub(crate) service: S,
+    pub(crate) claim: Claim,
+    pub(crate) about: About,
+    parts: Parts,
+    body: Bytes,
+}
+
+/// What an admitted request is about.
+pub(crate) struct About {
+    pub(crate) matched: Box<Matched>,
+    pub(crate) digest: Digest,
+}
+
+impl<S> Job<S> {
+    pub(crate) fn new(service: S, admitted: Admitted, matched: Box<Matched>) -> Self {
+        let Admitted { parts, body, claim } = admitted;
+        let digest = claim.identity().digest();
+        Self { service, claim, about: About { matched, digest }, parts, body }
+    }
+
+    /// The service, the request that it gets, and what stays with the run.
+    pub(crate) fn split(self) -> (S, Request<Body>, Claim, About) {
+        let Self { service, claim, about, parts, body } = self;
+        let mut request = Request::from_parts(parts, Body::from(body));
+        let guarded = Guarded { operation: about.matched.operation.clone(), digest: about.digest };
+        request.extensions_mut().insert(guarded);
+        (service, request, claim, about)
+    }
+}

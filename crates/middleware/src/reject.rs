@@ -1,0 +1,244 @@
+//! The table: which decision, fault or limit becomes which problem, with which status and Retry-After.
+//!
+//! It is the only place that chooses a status. The wording of types and titles belongs to `core::wire`.
+
+use std::time::Duration;
+
+use counterfoil_core::action::Refused;
+use counterfoil_core::wire::{PROBLEM_MEDIA_TYPE, Problem, ProblemType};
+use counterfoil_core::{Digest, Timestamp, Why};
+use counterfoil_store::ErrorKind;
+use http::{HeaderValue, Response, StatusCode, header};
+
+use crate::body::Body;
+use crate::operation::Matched;
+use crate::principal::PrincipalFault;
+use crate::replay::{Replayed, mark};
+use crate::settings::Terms;
+
+/// Bounds of Retry-After where it is the rest of a lease.
+const RETRY_MIN: Duration = Duration::from_secs(1);
+const RETRY_MAX: Duration = Duration::from_secs(30);
+/// Retry-After where room comes back soon.
+const RETRY_SOON: Duration = Duration::from_secs(1);
+/// Retry-After where something has to be mended or another instance has to take over.
+const RETRY_LATER: Duration = Duration::from_secs(5);
+
+/// Why a guarded request gets an answer of ours.
+#[derive(Debug)]
+pub(crate) enum Rejection {
+    MissingKey,
+    MalformedKey(counterfoil_core::Error),
+    MalformedPath {
+        why: String,
+    },
+    MalformedBody {
+        why: String,
+    },
+    BodyTooLarge {
+        limit: usize,
+    },
+    Principal(PrincipalFault),
+    Mismatch,
+    InProgress {
+        remaining: Duration,
+    },
+    Unknown {
+        since: Timestamp,
+        why: Why,
+    },
+    Expired {
+        until: Timestamp,
+    },
+    NotKept {
+        status: u16,
+        location: Option<HeaderValue>,
+    },
+    /// The caller's own attempt became doubtful.
+    Doubt(Doubt),
+    /// The run's end was refused, and the record says nothing that could be replayed.
+    Late(Refused),
+    NotSent,
+    Store(ErrorKind),
+    Unreadable,
+    TooManyWaiting,
+    TooManyRunning,
+    Stopping,
+}
+
+/// How the caller's own attempt became doubtful.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Doubt {
+    TimedOut,
+    Panicked,
+    Broken,
+    Truncated,
+    Stopped,
+    /// A server behind the proxy answered with a status that may come from something in between.
+    Answered {
+        status: u16,
+    },
+    /// A coupled operation answered without committing its receipt.
+    AnsweredWithoutSettle,
+}
+
+/// One row of the table: the type, another status than its usual one, Retry-After, and what to say.
+struct Row {
+    kind: ProblemType,
+    status: Option<u16>,
+    retry_after: Option<Duration>,
+    detail: String,
+}
+
+impl Row {
+    fn new(kind: ProblemType, detail: impl Into<String>) -> Self {
+        Self { kind, status: None, retry_after: None, detail: detail.into() }
+    }
+
+    const fn retry(mut self, after: Duration) -> Self {
+        self.retry_after = Some(after);
+        self
+    }
+
+    const fn status(mut self, status: u16) -> Self {
+        self.status = Some(status);
+        self
+    }
+}
+
+impl Rejection {
+    fn row(&self) -> Row {
+        use ProblemType as P;
+        match self {
+            Self::MissingKey => Row::new(P::MissingKey, "send an Idempotency-Key: a new one for a new action, the same one for a retry"),
+            Self::MalformedKey(error) => Row::new(P::MalformedKey, error.to_string()),
+            Self::MalformedPath { why } => Row::new(P::MalformedPath, why.clone()),
+            Self::MalformedBody { why } => Row::new(P::MalformedBody, why.clone()),
+            Self::BodyTooLarge { limit } => Row::new(P::BodyTooLarge, format!("at most {limit} bytes are guarded; nothing was run")),
+            Self::Principal(PrincipalFault::Unauthenticated { detail, .. }) => Row::new(P::Unauthenticated, detail.clone()),
+            Self::Principal(PrincipalFault::Forbidden { detail }) => Row::new(P::Forbidden, detail.clone()),
+            Self::Mismatch => Row::new(P::Mismatch, "send the parameters that the key was first used with, or a new key for a new action"),
+            Self::InProgress { remaining } => Row::new(P::InProgress, "the same action runs now; send it again with the same key")
+                .retry((*remaining).clamp(RETRY_MIN, RETRY_MAX)),
+            Self::Unknown { .. } => Row::new(P::OutcomeUnknown, "an earlier attempt may or may not have happened, and it is not run again; keep the key, and ask the operator to settle it")
+                .retry(RETRY_MAX),
+            Self::Expired { .. } => Row::new(P::ExpiredKey, "the key was used, and its result is no longer kept; a new action needs a new key"),
+            Self::NotKept { status, .. } => Row::new(P::ResultNotKept, format!("the action is done and was answered with status {status}; it is not run again")),
+            Self::Doubt(doubt) => doubt.row(),
+            Self::Late(_) => Row::new(P::OutcomeUnknown, "this attempt ended after its right to run; keep the key, and send it again to learn what stands")
+                .retry(RETRY_MAX),
+            Self::NotSent => Row::new(P::UpstreamUnreachable, "nothing was sent and the key is free; send it again with the same key").retry(RETRY_SOON),
+            Self::Store(kind) => store_row(*kind),
+            Self::Unreadable => Row::new(P::RecordUnreadable, "the action is not run; the operator has to mend the record"),
+            Self::TooManyWaiting => Row::new(P::TooManyWaiting, "send it again with the same key").retry(RETRY_SOON),
+            Self::TooManyRunning => Row::new(P::TooManyRunning, "nothing was run; send it again with the same key").retry(RETRY_SOON),
+            Self::Stopping => Row::new(P::TooManyRunning, "this instance is stopping and starts nothing new; send it again with the same key").retry(RETRY_LATER),
+        }
+    }
+}
+
+impl Doubt {
+    fn row(self) -> Row {
+        let (status, detail) = match self {
+            Self::TimedOut => (504, "no answer came within the time limit; the action may still happen".to_owned()),
+            Self::Panicked => (502, "the handler failed half-way; the action may have happened".to_owned()),
+            Self::Broken => (502, "the connection to the handler broke; the action may have happened".to_owned()),
+            Self::Truncated => (502, "the answer broke off; the action may have happened".to_owned()),
+            Self::Stopped => (502, "this instance stopped before the end; the action may have happened".to_owned()),
+            Self::Answered { status: 504 } => {
+                (504, "the answer was a time-out; the action may have happened".to_owned())
+            }
+            Self::Answered { status } => {
+                (502, format!("the answer had status {status}, which says nothing about the action"))
+            }
+            Self::AnsweredWithoutSettle => {
+                (502, "the operation answered without its receipt; the action may have happened".to_owned())
+            }
+        };
+        Row::new(ProblemType::OutcomeUnknown, format!("{detail}. Keep the key, and send it again to learn what stands"))
+            .status(status)
+            .retry(RETRY_MAX)
+    }
+}
+
+fn store_row(kind: ErrorKind) -> Row {
+    use ProblemType as P;
+    match kind {
+        ErrorKind::Busy => {
+            Row::new(P::StoreUnavailable, "nothing was run; send it again with the same key").retry(RETRY_SOON)
+        }
+        ErrorKind::Corrupt => {
+            Row::new(P::RecordUnreadable, "the action is not run; the operator has to mend the record")
+        }
+        ErrorKind::StoreNewer => Row::new(P::StoreNewer, "the action is not run; the newer version has to serve it"),
+        ErrorKind::Unavailable | ErrorKind::Unknown | ErrorKind::Misuse => unavailable_row(),
+        // A kind that was added later is at least no answer.
+        _ => unavailable_row(),
+    }
+}
+
+fn unavailable_row() -> Row {
+    Row::new(ProblemType::StoreUnavailable, "nothing was run; send it again with the same key").retry(RETRY_LATER)
+}
+
+/// The answer for `rejection`, under the operation's own statuses. `digest` names the action where it is known.
+pub(crate) fn reject(rejection: &Rejection, terms: &Terms, digest: Option<Digest>) -> Response<Body> {
+    let row = rejection.row();
+    let status = row.status.or_else(|| terms.statuses.get(&row.kind).copied()).unwrap_or(row.kind.status());
+    let mut problem = Problem::new(row.kind, row.detail).with_status(status);
+    if let Some(digest) = digest {
+        problem = problem.with_member("action", digest.to_string());
+    }
+    match rejection {
+        Rejection::Unknown { since, why } => {
+            problem = problem.with_member("why", why.as_str());
+            problem = problem.with_member("since_ms", since.as_millis().to_string());
+        }
+        Rejection::Expired { until } => problem = problem.with_member("until_ms", until.as_millis().to_string()),
+        Rejection::NotKept { status, .. } => problem = problem.with_member("original_status", status.to_string()),
+        Rejection::Late(refused) => problem = problem.with_member("why", refused.as_str()),
+        Rejection::MissingKey
+        | Rejection::MalformedKey(_)
+        | Rejection::MalformedPath { .. }
+        | Rejection::MalformedBody { .. }
+        | Rejection::BodyTooLarge { .. }
+        | Rejection::Principal(_)
+        | Rejection::Mismatch
+        | Rejection::InProgress { .. }
+        | Rejection::Doubt(_)
+        | Rejection::NotSent
+        | Rejection::Store(_)
+        | Rejection::Unreadable
+        | Rejection::TooManyWaiting
+        | Rejection::TooManyRunning
+        | Rejection::Stopping => {}
+    }
+    let mut answer = Response::new(Body::from(problem.to_json()));
+    *answer.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(PROBLEM_MEDIA_TYPE));
+    if let Some(after) = row.retry_after {
+        headers.insert(header::RETRY_AFTER, HeaderValue::from(after.as_millis().div_ceil(1000) as u64));
+    }
+    match rejection {
+        Rejection::Principal(PrincipalFault::Unauthenticated { challenge: Some(challenge), .. }) => {
+            headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
+        }
+        Rejection::NotKept { location: Some(location), .. } => {
+            headers.insert(header::LOCATION, location.clone());
+        }
+        _ => {}
+    }
+    mark(&mut answer, Replayed::No, None);
+    answer
+}
+
+/// [`reject`], told and counted.
+pub(crate) fn refuse(rejection: &Rejection, matched: &Matched, digest: Option<Digest>) -> Response<Body> {
+    let kind = rejection.row().kind;
+    crate::metrics::problem(&matched.label, kind.name());
+    if let Some(digest) = digest {
+        tracing::info!(%digest, operation = %matched.label, problem = kind.name(), "a guarded request was refused");
+    }
+    reject(rejection, &matched.terms, digest)
+}

@@ -1,0 +1,158 @@
+//! What the handler's end says about the action: kept, released, or in doubt; and the receipt of a kept answer.
+//! The list of statuses belongs to `core::policy`, the list of headers to `replay`.
+
+use bytes::Bytes;
+use counterfoil_core::policy::{Answerer, Outcome, Remember};
+use counterfoil_core::wire::IDEMPOTENCY_REMEMBER;
+use counterfoil_core::{Receipt, receipt};
+use http::{HeaderMap, HeaderName, Response, header, response};
+
+use crate::body::{Body, BoxError, Gathered, Resumed, gather, whole};
+use crate::fault::Fault;
+use crate::reject::Doubt;
+use crate::replay;
+
+/// A handler's answer, read as far as it may be kept.
+pub(crate) struct Answered {
+    parts: response::Parts,
+    said: Option<bool>,
+    body: AnswerBody,
+}
+
+enum AnswerBody {
+    Whole {
+        bytes: Bytes,
+        trailers: Option<HeaderMap>,
+    },
+    /// Too long to be kept, or a stream of events.
+    Long(Body),
+    Broken,
+}
+
+/// Why a handler gave no answer.
+pub(crate) enum Failed {
+    Panicked,
+    /// The runtime dropped it.
+    Dropped,
+    Fault(Fault),
+}
+
+/// What becomes of the action.
+pub(crate) enum Verdict {
+    Keep {
+        receipt: Receipt,
+        answer: Response<Body>,
+    },
+    Release {
+        answer: Response<Body>,
+    },
+    /// The request was certainly not sent.
+    NotSent,
+    Doubt(Doubt),
+}
+
+impl Answered {
+    /// Reads an answer, at most `limit` bytes of it, and nothing of a stream of events.
+    pub(crate) async fn read(answer: Response<Body>, limit: usize) -> Self {
+        let (mut parts, mut body) = answer.into_parts();
+        let said = said(&mut parts.headers);
+        if is_event_stream(&parts.headers) {
+            return Self { parts, said, body: AnswerBody::Long(body) };
+        }
+        let body = match gather(std::pin::Pin::new(&mut body), limit).await {
+            Gathered::Whole { bytes, trailers } => AnswerBody::Whole { bytes, trailers },
+            Gathered::Over { read } => AnswerBody::Long(Body::new(Resumed::new(read, body))),
+            Gathered::Broken(error) => {
+                tracing::warn!(%error, "a guarded answer broke off");
+                AnswerBody::Broken
+            }
+        };
+        Self { parts, said, body }
+    }
+
+    fn judge(self, remember: &Remember, answerer: Answerer, configured: &[HeaderName]) -> Verdict {
+        let Self { parts, said, body } = self;
+        let status = parts.status.as_u16();
+        let kept = |body| Receipt { status, headers: replay::kept(&parts.headers, configured), body };
+        let (kept, body) = match body {
+            AnswerBody::Whole { bytes, trailers } => (kept(receipt::Body::Kept(bytes.clone())), whole(bytes, trailers)),
+            AnswerBody::Long(body) => (kept(receipt::Body::NotKept), body),
+            AnswerBody::Broken => return Verdict::Doubt(Doubt::Truncated),
+        };
+        let answer = Response::from_parts(parts, body);
+        match remember.judge(status, answerer, said) {
+            Outcome::Keep => Verdict::Keep { receipt: kept, answer },
+            Outcome::Release => Verdict::Release { answer },
+            Outcome::Doubt => Verdict::Doubt(Doubt::Answered { status }),
+        }
+    }
+
+    /// The answer as it is, for an operation whose record decides.
+    pub(crate) fn into_answer(self) -> Result<Response<Body>, Doubt> {
+        let body = match self.body {
+            AnswerBody::Whole { bytes, trailers } => whole(bytes, trailers),
+            AnswerBody::Long(body) => body,
+            AnswerBody::Broken => return Err(Doubt::Truncated),
+        };
+        Ok(Response::from_parts(self.parts, body))
+    }
+}
+
+impl Failed {
+    /// What a service's error says.
+    pub(crate) fn error(error: BoxError) -> Self {
+        match error.downcast::<Fault>() {
+            Ok(fault) => Self::Fault(*fault),
+            Err(error) => Self::Fault(Fault::Broken(error.to_string())),
+        }
+    }
+
+    /// What a handler's task that did not end says.
+    pub(crate) fn task(error: &tokio::task::JoinError) -> Self {
+        if error.is_panic() { Self::Panicked } else { Self::Dropped }
+    }
+
+    /// The doubt that it leaves; `None`: the request was certainly not sent.
+    pub(crate) const fn doubt(&self) -> Option<Doubt> {
+        match self {
+            Self::Panicked => Some(Doubt::Panicked),
+            Self::Dropped => Some(Doubt::Stopped),
+            Self::Fault(Fault::NotSent(_)) => None,
+            Self::Fault(Fault::TimedOut(_)) => Some(Doubt::TimedOut),
+            Self::Fault(Fault::Broken(_)) => Some(Doubt::Broken),
+        }
+    }
+}
+
+/// Judges how a handler ended.
+pub(crate) fn judge(
+    ended: Result<Answered, Failed>,
+    remember: &Remember,
+    answerer: Answerer,
+    configured: &[HeaderName],
+) -> Verdict {
+    match ended {
+        Ok(answered) => answered.judge(remember, answerer, configured),
+        Err(failed) => failed.doubt().map_or(Verdict::NotSent, Verdict::Doubt),
+    }
+}
+
+/// Takes off what the answer itself says about being remembered.
+fn said(headers: &mut HeaderMap) -> Option<bool> {
+    let said = headers.remove(IDEMPOTENCY_REMEMBER)?;
+    let said = said.as_bytes().trim_ascii();
+    if said.eq_ignore_ascii_case(b"yes") {
+        Some(true)
+    } else if said.eq_ignore_ascii_case(b"no") {
+        Some(false)
+    } else {
+        tracing::warn!("an answer's idempotency-remember is neither yes nor no, and was ignored");
+        None
+    }
+}
+
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    let Some(value) = headers.get(header::CONTENT_TYPE) else { return false };
+    let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
+    essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+}

@@ -1,0 +1,150 @@
+//! A run, in a task of its own: claim, handler, end. A caller that hangs up cancels none of it.
+//!
+//! The handler has a second task, so that its panic or blocking is seen from here. A handler that outlasts its time
+//! limit keeps running, and keeps its place among those that run: the action is in doubt then, and a completion of the
+//! same lease still settles it. What an answer means belongs to `remember`, writing the end to `end`.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use counterfoil_store::{Begun, Permit, StoreError};
+use http::{Request, Response};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tower::{Service, ServiceExt as _};
+
+use crate::body::{Body, BoxError};
+use crate::drain::Drain;
+use crate::end::Run;
+use crate::fault::Fault;
+use crate::job::{About, Job};
+use crate::layer::{Shared, Slot};
+use crate::metrics::{self, Counted};
+use crate::reject::{Doubt, Rejection};
+use crate::remember::{Answered, Failed};
+
+/// What a led job came to, for the caller that may have gone.
+pub(crate) enum Led<S> {
+    Answered(Response<Body>),
+    Decided(Box<Job<S>>, Begun),
+    Failed(Box<Job<S>>, StoreError),
+}
+
+/// How a handler ended.
+pub(crate) type HandlerEnd = Result<Answered, Failed>;
+
+/// Claims, and runs where the claim is granted.
+pub(crate) async fn lead<S, R>(shared: Arc<Shared>, mut job: Box<Job<S>>, slot: Slot, reply: oneshot::Sender<Led<S>>)
+where
+    S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError> + Send + 'static,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    // Counted from before the claim, so that the run's limit ends no later than the record says.
+    let policy = &job.about.matched.terms.policy;
+    let limit = Instant::now() + policy.attempt_limit;
+    let led = match shared.gate.begin(&mut job.claim, policy).await {
+        Ok(Begun::Execute(permit)) => {
+            let (service, request, claim, about) = job.split();
+            let run = Run { shared, claim, about, slot: Some(slot), deliver: Some(deliver(reply)) };
+            return run.own(*permit, service, request, limit).await;
+        }
+        Ok(begun) => Led::Decided(job, begun),
+        Err(error) => Led::Failed(job, error),
+    };
+    drop(slot);
+    // A caller that has gone needs no answer.
+    let _ = reply.send(led);
+}
+
+/// Hands an answer to the caller, if it is still there.
+pub(crate) type Deliver = Box<dyn FnOnce(Response<Body>) + Send + Sync>;
+
+pub(crate) fn deliver<S: Send + 'static>(reply: oneshot::Sender<Led<S>>) -> Deliver {
+    Box::new(move |answer| {
+        // A caller that has gone needs no answer.
+        let _ = reply.send(Led::Answered(answer));
+    })
+}
+
+/// Starts the handler in a task of its own.
+pub(crate) fn spawn<S, R>(
+    shared: &Arc<Shared>,
+    about: &About,
+    service: S,
+    request: Request<Body>,
+) -> JoinHandle<HandlerEnd>
+where
+    S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError> + Send + 'static,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    let (kept_max, label) = (shared.settings.kept_answer_max, about.matched.label.clone());
+    tokio::spawn(async move {
+        let running = Counted::new(metrics::RUNNING);
+        let began = Instant::now();
+        let ended = handle(service, request, kept_max).await;
+        metrics::handled(&label, began.elapsed());
+        drop(running);
+        ended
+    })
+}
+
+async fn handle<S, R>(mut service: S, request: Request<Body>, kept_max: usize) -> HandlerEnd
+where
+    S: Service<Request<Body>, Response = Response<R>>,
+    S::Error: Into<BoxError>,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    // A service that is not ready was not given the request.
+    let not_sent = |error: S::Error| Failed::Fault(Fault::NotSent(error.into().to_string()));
+    let ready = service.ready().await.map_err(not_sent)?;
+    let answer = ready.call(request).await.map_err(|error| Failed::error(error.into()))?;
+    Ok(Answered::read(answer.map(Body::new), kept_max).await)
+}
+
+/// Waits for the handler's end, at most until its limit, and no longer than the drain allows.
+pub(crate) async fn race(
+    handler: &mut JoinHandle<HandlerEnd>,
+    limit: Instant,
+    drain: &Drain,
+) -> Result<HandlerEnd, Doubt> {
+    tokio::select! {
+        biased;
+        ended = handler => Ok(ended.unwrap_or_else(|error| Err(Failed::task(&error)))),
+        () = tokio::time::sleep_until(limit) => Err(Doubt::TimedOut),
+        () = drain.ending() => Err(Doubt::Stopped),
+    }
+}
+
+impl Run {
+    async fn own<S, R>(self, permit: Permit, service: S, request: Request<Body>, limit: Instant)
+    where
+        S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
+        S::Future: Send + 'static,
+        S::Error: Into<BoxError> + Send + 'static,
+        R: http_body::Body<Data = Bytes> + Send + 'static,
+        R::Error: Into<BoxError>,
+    {
+        metrics::executed(&self.about.matched.label);
+        if self.shared.drain.is_ending() {
+            let answer = self.refuse(&Rejection::Stopping);
+            return self.release(Some(permit), answer).await;
+        }
+        let renewal = self.shared.gate.keep(permit);
+        let mut handler = spawn(&self.shared, &self.about, service, request);
+        match race(&mut handler, limit, &self.shared.drain).await {
+            Ok(ended) => {
+                let verdict = self.judge(ended);
+                self.settle(renewal, verdict).await;
+            }
+            Err(doubt) => self.leave(renewal, doubt, handler).await,
+        }
+    }
+}

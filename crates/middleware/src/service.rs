@@ -1,0 +1,197 @@
+//! What happens to a request, from its operation to its answer: the order of judgement, and the loop of a duplicate
+//! that waits. Running belongs to `run`; the answers of ours to `reject`.
+
+use std::future::Future;
+use std::mem;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use counterfoil_core::wire::IDEMPOTENCY_KEY;
+use counterfoil_store::Begun;
+use http::{Request, Response};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tower::Service;
+
+use crate::body::{Body, BoxError};
+use crate::job::{About, Job};
+use crate::layer::{Guard, Shared};
+use crate::operation::{Found, Matched};
+use crate::reject::{Doubt, Rejection, refuse, reject};
+use crate::replay::{Replayed, Told, mark, say, tell};
+use crate::request::admit;
+use crate::run::{self, Led};
+use crate::settings::Duplicates;
+use crate::wait::Waiting;
+
+impl<S, B, R> Service<Request<B>> for Guard<S>
+where
+    S: Service<Request<Body>, Response = Response<R>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let fresh = self.inner.clone();
+        let mut ready = mem::replace(&mut self.inner, fresh.clone());
+        let keyed = request.headers().contains_key(IDEMPOTENCY_KEY);
+        match self.shared.operations.find(request.method(), request.uri().path(), keyed) {
+            Found::Unguarded => {
+                let answer = ready.call(request.map(Body::new));
+                Box::pin(async move {
+                    let mut answer = answer.await?.map(Body::new);
+                    if keyed {
+                        say(answer.headers_mut(), "ignored");
+                    }
+                    Ok(answer)
+                })
+            }
+            Found::Malformed { why, terms } => {
+                Box::pin(std::future::ready(Ok(reject(&Rejection::MalformedPath { why }, &terms, None))))
+            }
+            // The run makes its own service ready, so that a duplicate that waits keeps nobody's place.
+            Found::Guarded(matched) => {
+                let shared = self.shared.clone();
+                Box::pin(async move { Ok(guard(shared, fresh, request, matched).await) })
+            }
+        }
+    }
+}
+
+async fn guard<S, B, R>(shared: Arc<Shared>, service: S, request: Request<B>, matched: Box<Matched>) -> Response<Body>
+where
+    S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError> + Send + 'static,
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    match admit(&shared.settings, &matched, request).await {
+        Ok(admitted) => decide(&shared, Box::new(Job::new(service, admitted, matched))).await,
+        Err(rejection) => refuse(&rejection, &matched, None),
+    }
+}
+
+/// What one try to run a job came to.
+enum Tried<S> {
+    Answered(Response<Body>),
+    Decided(Box<Job<S>>, Begun),
+}
+
+/// Tries until there is an answer: once, or as long as a duplicate may wait.
+async fn decide<S, R>(shared: &Arc<Shared>, mut job: Box<Job<S>>) -> Response<Body>
+where
+    S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError> + Send + 'static,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    let deadline = match job.about.matched.terms.duplicates {
+        Duplicates::Refuse => None,
+        Duplicates::Wait(span) => Instant::now().checked_add(span),
+    };
+    let mut waiting: Option<Waiting> = None;
+    loop {
+        // Taken before the look, so that an end in between is not missed.
+        let woken = waiting.as_ref().map(Waiting::woken);
+        let begun = match attempt(shared, job, waiting.is_some()).await {
+            Tried::Answered(answer) => return answer,
+            Tried::Decided(given_back, begun) => {
+                job = given_back;
+                begun
+            }
+        };
+        let may_wait = matches!(begun, Begun::InProgress { .. });
+        let Some(deadline) = deadline.filter(|deadline| may_wait && Instant::now() < *deadline) else {
+            crate::metrics::decided(&job.about.matched.label, &begun);
+            return answer(begun, &job.about);
+        };
+        match (&mut waiting, woken) {
+            (Some(place), Some(woken)) => place.pause(woken, deadline).await,
+            (place, _) => match shared.waiters.enter(job.about.digest) {
+                Some(entered) => *place = Some(entered),
+                None => return refuse(&Rejection::TooManyWaiting, &job.about.matched, Some(job.about.digest)),
+            },
+        }
+    }
+}
+
+/// Looks where `look_first`, then claims, and runs where the claim is granted.
+async fn attempt<S, R>(shared: &Arc<Shared>, mut job: Box<Job<S>>, look_first: bool) -> Tried<S>
+where
+    S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError> + Send + 'static,
+    R: http_body::Body<Data = Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    // Where nothing may begin, what stands is still told.
+    let slot = if look_first { None } else { Some(shared.enter()) };
+    let slot = match slot {
+        Some(Ok(slot)) => slot,
+        None | Some(Err(_)) => {
+            match shared.gate.look(&mut job.claim).await {
+                Ok(Some(begun)) => return Tried::Decided(job, begun),
+                Ok(None) => {}
+                Err(error) => return Tried::Answered(failed(shared, &error, &job.about)),
+            }
+            match slot.unwrap_or_else(|| shared.enter()) {
+                Ok(slot) => slot,
+                Err(rejection) => {
+                    return Tried::Answered(refuse(&rejection, &job.about.matched, Some(job.about.digest)));
+                }
+            }
+        }
+    };
+    let (terms, digest) = (job.about.matched.terms.clone(), job.about.digest);
+    let (reply, led) = oneshot::channel();
+    tokio::spawn(run::lead(shared.clone(), job, slot, reply));
+    match led.await {
+        Ok(Led::Answered(answer)) => Tried::Answered(answer),
+        Ok(Led::Decided(job, begun)) => Tried::Decided(job, begun),
+        Ok(Led::Failed(job, error)) => Tried::Answered(failed(shared, &error, &job.about)),
+        // The task was dropped with its runtime, or a store panicked.
+        Err(_) => Tried::Answered(reject(&Rejection::Doubt(Doubt::Stopped), &terms, Some(digest))),
+    }
+}
+
+fn failed(shared: &Shared, error: &counterfoil_store::StoreError, about: &About) -> Response<Body> {
+    refuse(&shared.store_failed(error, about.digest), &about.matched, Some(about.digest))
+}
+
+/// The answer to a decision that runs nothing.
+pub(crate) fn answer(begun: Begun, about: &About) -> Response<Body> {
+    let rejection = match begun {
+        Begun::Replay { receipt, expires_at } => match tell(&receipt) {
+            Told::Answer(mut answer) => {
+                mark(&mut answer, Replayed::Yes, Some(expires_at));
+                return answer;
+            }
+            Told::NotKept { status, location } => Rejection::NotKept { status, location },
+            Told::Unreadable => Rejection::Unreadable,
+        },
+        Begun::Mismatch => Rejection::Mismatch,
+        Begun::InProgress { remaining } => Rejection::InProgress { remaining },
+        Begun::Unknown { since, why } => Rejection::Unknown { since, why },
+        Begun::Expired { until } => Rejection::Expired { until },
+        // A permit is taken by the run; one that comes here runs nothing, and its lease lapses.
+        Begun::Execute(_) => Rejection::Doubt(Doubt::Stopped),
+    };
+    refuse(&rejection, &about.matched, Some(about.digest))
+}
