@@ -11,3 +11,4 @@
 mod crash;
 mod house;
 mod powerloss;
+mod seeds;

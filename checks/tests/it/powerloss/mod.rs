@@ -6,6 +6,7 @@
 
 mod disk;
 pub(crate) mod raw;
+pub(crate) mod store;
 mod trace;
 
 use std::{fs, path::Path};

@@ -1,0 +1,127 @@
+//! The power goes while our store works: nothing answered is lost, and nothing claimed is forgotten.
+//!
+//! What does not belong here: the simulation (`disk.rs`, `trace.rs`).
+
+use std::{collections::BTreeSet, path::Path};
+
+use counterfoil_core::{State, Why};
+use counterfoil_store::Gate;
+
+use super::{run, trace::Event};
+use crate::crash::{
+    action::{self, Flow, Told},
+    load,
+    process::say,
+};
+
+const SEED: u64 = 0x0ff;
+const TASKS: u32 = 4;
+const ACTIONS: u32 = 12;
+
+/// The process: a store used, closed, and used again, while another connection moves its log into the file.
+pub(crate) async fn work(directory: &Path, seed: u64) {
+    for life in 0..2 {
+        let store = action::open(directory);
+        let gate = Gate::new(store.clone()).expect("a gate opens");
+        let mut tasks = tokio::task::JoinSet::new();
+        for task in 0..TASKS {
+            let (store, gate, directory) = (store.clone(), gate.clone(), directory.to_owned());
+            tasks.spawn(async move {
+                let mut random = fastrand::Rng::with_seed(seed + u64::from(task));
+                for number in 0..ACTIONS {
+                    let key = format!("key-{life}-{task}-{number}");
+                    act(&store, &gate, &directory, &key, random.u8(..8)).await;
+                }
+            });
+        }
+        while let Some(ended) = tasks.join_next().await {
+            ended.expect("no task panics");
+        }
+    }
+}
+
+async fn act(store: &counterfoil_store::SqliteStore, gate: &Gate, directory: &Path, key: &str, draw: u8) {
+    let flow = match draw {
+        0 => Flow::Doubt,
+        1..4 => Flow::Complete,
+        _ => Flow::Coupled,
+    };
+    let told = match flow {
+        Flow::Coupled => action::coupled(store, key).await,
+        Flow::Complete | Flow::Release | Flow::Doubt => {
+            action::elsewhere(gate, directory, flow, key, || say(&format!("claimed {key}"))).await
+        }
+    };
+    match told {
+        Told::Answered(_) => say(&format!("answered {} {key}", flow.as_str())),
+        Told::Ended(_) => say(&format!("doubted {key}")),
+        Told::InProgress | Told::Unknown(_) => panic!("{key} is claimed once"),
+    }
+    if draw == 7 {
+        let moved = action::raw(directory).query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| row.get::<_, i64>(0));
+        moved.expect("a passive checkpoint is never in the way");
+    }
+}
+
+/// What the process has said so far.
+#[derive(Default)]
+struct Said {
+    claimed: BTreeSet<String>,
+    doubted: BTreeSet<String>,
+    answered: BTreeSet<(Flow, String)>,
+}
+
+impl Said {
+    fn hear(&mut self, line: &str) {
+        match line.split(' ').collect::<Vec<_>>()[..] {
+            ["claimed", key] => drop(self.claimed.insert(key.to_owned())),
+            ["doubted", key] => drop(self.doubted.insert(key.to_owned())),
+            ["answered", flow, key] => drop(self.answered.insert((Flow::named(flow), key.to_owned()))),
+            _ => {}
+        }
+    }
+
+    /// That all of it stands in `directory`, which a loss of power left.
+    fn stands(&self, directory: &Path, moment: &str) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+        runtime.block_on(async {
+            let store = action::open(directory);
+            let records = load::records(&store).await;
+            load::agree(directory, &records, &self.answered, moment);
+            let elsewhere = |key: &String| records.get(&("elsewhere".to_owned(), key.clone()));
+            for key in &self.claimed {
+                assert!(elsewhere(key).is_some(), "{moment}: {key} may run, and its claim is not there");
+            }
+            for key in &self.doubted {
+                let state = elsewhere(key).map(|record| &record.state);
+                let doubted = matches!(state, Some(State::Unknown { why: Why::Doubted, .. }));
+                assert!(doubted, "{moment}: {key} was put in doubt: {state:?}");
+            }
+        });
+        let whole: String = action::raw(directory)
+            .query_row("PRAGMA integrity_check", [], |row| row.get(0))
+            .expect("the file can be checked");
+        assert_eq!(whole, "ok", "{moment}");
+    }
+}
+
+#[test]
+fn nothing_answered_is_lost() {
+    let recorded = run(&format!("power {SEED}"), action::born);
+    let mut random = fastrand::Rng::with_seed(SEED);
+    let mut said = Said::default();
+    let mut cuts = 0;
+    recorded.cuts(|disk, event| {
+        if let Event::Said { line } = event {
+            said.hear(line);
+        }
+        cuts += 1;
+        for (kind, image) in [("strict", disk.strict()), ("lucky", disk.lucky(&mut random))] {
+            let directory = super::written(&image);
+            said.stands(directory.path(), &format!("seed {SEED:#x}, cut {cuts}, {kind}"));
+        }
+    });
+    assert_eq!(said.answered.len() + said.doubted.len(), 2 * (TASKS * ACTIONS) as usize, "every action is told");
+    assert!(!said.doubted.is_empty() && !said.claimed.is_empty(), "every kind of action is told");
+    assert!(cuts > 200, "the power was cut {cuts} times");
+}
