@@ -29,7 +29,8 @@ pub use self::quantity::{SIZE_ACCEPTED, SPAN_ACCEPTED, parse_size, parse_span, p
 use self::reader::Section;
 use self::setting::{Names, Outside};
 pub use self::setting::{Origin, Setting};
-pub use self::terms::{Duplicates, Terms};
+pub use self::terms::Terms;
+pub use counterfoil_middleware::Duplicates;
 
 /// The largest file that is read, in bytes.
 pub const FILE_BYTES_MAX: usize = 1 << 20;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use counterfoil_core::wire::ProblemType;
 use counterfoil_core::{Effect, Expiry, Rule};
+use counterfoil_middleware::Duplicates;
 use toml::Value;
 
 use super::quantity::{SPAN_ACCEPTED, parse_span};
@@ -18,15 +19,6 @@ const STATUS_ACCEPTED: &str = "a status from 400 to 599";
 
 /// The most items of a list in the file.
 const ITEMS_MAX: usize = 64;
-
-/// What a duplicate does while the action runs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Duplicates {
-    /// It is refused at once.
-    Refuse,
-    /// It waits for the result, at most this long.
-    Wait(Duration),
-}
 
 /// What an operation promises.
 #[derive(Clone, PartialEq, Debug)]

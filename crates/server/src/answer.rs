@@ -1,0 +1,38 @@
+//! Answers of our own outside the guard: what an unguarded request meets when the upstream fails, and plain texts of
+//! the admin listener. Answers to guarded requests belong to the middleware.
+
+use counterfoil_core::wire::{PROBLEM_MEDIA_TYPE, Problem, ProblemType};
+use counterfoil_middleware::{Body, Fault};
+use http::{HeaderValue, Response, StatusCode, header};
+
+/// The answer to an unguarded request that the upstream did not answer.
+pub(crate) fn unanswered(fault: &Fault) -> Response<Body> {
+    let (status, detail) = match fault {
+        Fault::NotSent(_) => {
+            let problem = Problem::new(ProblemType::UpstreamUnreachable, "nothing was sent");
+            return document(StatusCode::BAD_GATEWAY, problem.to_json());
+        }
+        Fault::TimedOut(_) => (StatusCode::GATEWAY_TIMEOUT, "no answer came in time"),
+        Fault::Broken(_) => (StatusCode::BAD_GATEWAY, "the upstream broke off; this request was not guarded"),
+    };
+    let title = status.canonical_reason().unwrap_or_default();
+    let json = serde_json::json!({
+        "type": "about:blank",
+        "title": title,
+        "status": status.as_u16(),
+        "detail": detail,
+    });
+    document(status, json.to_string().into_bytes())
+}
+
+fn document(status: StatusCode, json: Vec<u8>) -> Response<Body> {
+    typed(status, PROBLEM_MEDIA_TYPE, json)
+}
+
+/// An answer of one media type.
+pub(crate) fn typed(status: StatusCode, media_type: &'static str, body: impl Into<bytes::Bytes>) -> Response<Body> {
+    let mut answer = Response::new(Body::from(body));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    answer
+}

@@ -1,0 +1,31 @@
+//! The one error of the crate: why a server cannot be started. What a request meets is an answer and never here.
+
+use std::net::SocketAddr;
+
+use crate::config::Complaints;
+
+/// Why a server cannot be started.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServerError {
+    /// The configuration has faults.
+    #[error(transparent)]
+    Config(#[from] Complaints),
+    /// The store cannot be used.
+    #[error(transparent)]
+    Store(#[from] counterfoil_store::StoreError),
+    /// The guard cannot be made of the settings.
+    #[error(transparent)]
+    Guard(#[from] counterfoil_middleware::Error),
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; choose another address, or stop what listens there")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// An operation's name cannot be used.
+    #[error(transparent)]
+    Name(#[from] counterfoil_core::Error),
+}

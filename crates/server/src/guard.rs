@@ -1,0 +1,74 @@
+//! From the configuration to the middleware's settings. What they mean belongs to the middleware.
+
+use std::sync::Arc;
+
+use counterfoil_core::policy::{Answerer, Remember};
+use counterfoil_core::{Operation, Policy};
+use counterfoil_middleware::{
+    GuardLayer, KeyNeed, OperationRule, Pattern, Principal, Settings, SingleTenant, Terms, Unlisted,
+};
+use counterfoil_store::{Gate, MemoryStore};
+
+use crate::config::{Config, PrincipalSource};
+use crate::error::ServerError;
+use crate::principal::HeaderPrincipal;
+
+/// Makes the guard that `config` describes over a memory of its own and throws it away: what the middleware refuses is
+/// told without a store or a listener.
+///
+/// # Errors
+/// What [`Server::start`](crate::Server::start) would say of the settings.
+pub fn check(config: &Config) -> Result<(), ServerError> {
+    layer(Gate::new(Arc::new(MemoryStore::new()))?, config).map(|_| ())
+}
+
+pub(crate) fn layer(gate: Gate, config: &Config) -> Result<GuardLayer, ServerError> {
+    let operations = config.operations.iter().map(operation).collect::<Result<Vec<_>, _>>()?;
+    let unlisted =
+        if operations.is_empty() { Unlisted::GuardKeyed(terms(&config.defaults)) } else { Unlisted::PassThrough };
+    let settings = Settings {
+        principal: principal(&config.principal.value),
+        operations,
+        unlisted,
+        answerer: Answerer::Upstream,
+        replayed_headers: config.replay_headers.value.clone(),
+        request_body_max: config.limits.request_body_max.value,
+        kept_answer_max: config.limits.kept_answer_max.value,
+        running_max: config.limits.max_running.value,
+        waiters_per_key_max: config.limits.waiting_for_one.value,
+        waiters_max: config.limits.waiting_in_all.value,
+    };
+    Ok(GuardLayer::new(gate, settings)?)
+}
+
+fn principal(source: &PrincipalSource) -> Arc<dyn Principal> {
+    match source {
+        PrincipalSource::None => Arc::new(SingleTenant),
+        PrincipalSource::Header { name, peers } => {
+            Arc::new(HeaderPrincipal { name: name.clone(), peers: peers.clone() })
+        }
+    }
+}
+
+fn operation(operation: &crate::config::Operation) -> Result<OperationRule, ServerError> {
+    let pattern: Pattern = format!("{} {}", operation.method, operation.path).parse()?;
+    let key = if operation.key_required.value { KeyNeed::Required } else { KeyNeed::Optional };
+    let name = Some(Operation::new(operation.name.as_str())?);
+    Ok(OperationRule { name, pattern, key, terms: terms(&operation.terms) })
+}
+
+fn terms(terms: &crate::config::Terms) -> Terms {
+    Terms {
+        policy: Policy {
+            lease: terms.lease.value,
+            attempt_limit: terms.handler.value,
+            retention: terms.retention.value,
+            expiry: terms.expired.value,
+            effect: terms.effect.value,
+        },
+        rule: terms.fingerprint.value.clone(),
+        remember: Remember { not_processed: terms.not_processed.value.clone() },
+        duplicates: terms.duplicates.value,
+        statuses: terms.statuses.value.clone(),
+    }
+}

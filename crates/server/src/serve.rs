@@ -1,0 +1,180 @@
+//! Puts the parts together and runs them: store, gate, guard, proxy, two listeners, sweeps; and stops them in order.
+//!
+//! Signals belong to whoever owns the process.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use counterfoil_middleware::{Body, Drained, Guard, GuardLayer};
+use counterfoil_store::Gate;
+use counterfoil_store::seam::About;
+use http::{Request, Response};
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tower::{Layer as _, ServiceExt as _, service_fn};
+
+use crate::admin::Admin;
+use crate::answer::unanswered;
+use crate::config::{Config, PrincipalSource};
+use crate::error::ServerError;
+use crate::listener::{Listener, stopped};
+use crate::proxy::Proxy;
+use crate::store::Store;
+use crate::{guard, numbers, sweep};
+
+/// The most connections of the admin listener.
+const ADMIN_CONNECTIONS_MAX: usize = 64;
+/// How long answers under way may still take once nothing runs, at least.
+const LAST_ANSWERS_MIN: Duration = Duration::from_secs(1);
+/// The pause between two upkeeps of the numbers.
+const UPKEEP_EVERY: Duration = Duration::from_secs(5);
+
+/// A server that listens and is not running yet.
+pub struct Server {
+    store: Store,
+    layer: GuardLayer,
+    proxy: Proxy,
+    listener: Listener,
+    admin_listener: Listener,
+    prometheus: PrometheusHandle,
+    config: Config,
+}
+
+impl Server {
+    /// Opens the store and binds both listeners.
+    ///
+    /// # Errors
+    /// [`ServerError`], with the next step.
+    pub async fn start(config: Config) -> Result<Self, ServerError> {
+        let prometheus = numbers::recorder();
+        let store = Store::open_to_serve(&config.store, &config.limits).await?;
+        let about = store.records().about().await?;
+        let layer = guard::layer(Gate::new(store.records().clone())?, &config)?;
+        let limits = &config.limits;
+        let proxy = Proxy::new(config.upstream.value.clone(), limits.connect.value, config.forward_key.value);
+        let (connections, header) = (limits.connections.value, limits.header.value);
+        let listener = Listener::bind(config.listen.value, connections, header).await?;
+        let admin_listener = Listener::bind(config.admin.value, ADMIN_CONNECTIONS_MAX, header).await?;
+        let server = Self { store, layer, proxy, listener, admin_listener, prometheus, config };
+        server.tell(&about);
+        Ok(server)
+    }
+
+    /// Where the proxy listens.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.listener.address()
+    }
+
+    /// Where the admin listener listens.
+    #[must_use]
+    pub const fn admin_address(&self) -> SocketAddr {
+        self.admin_listener.address()
+    }
+
+    /// What and where, said once at the start.
+    fn tell(&self, about: &About) {
+        let oldest =
+            about.oldest_at.map_or_else(|| "none".to_owned(), |at| about.now.at.since(at).as_secs().to_string());
+        tracing::info!(
+            place = %about.place,
+            id = %about.id,
+            records = about.records,
+            oldest_age_s = %oldest,
+            in_doubt = about.unknown,
+            "the store"
+        );
+        if let Some(before) = about.quarantine_before {
+            tracing::warn!(
+                before_ms = before.as_millis(),
+                "the store is in quarantine: older and undatable keys do not run"
+            );
+        }
+        match &self.config.principal.value {
+            PrincipalSource::None => {
+                tracing::warn!("principal none: every caller is the same tenant, and may be shown any receipt");
+            }
+            PrincipalSource::Header { name, peers } => {
+                tracing::info!(header = %name, peers = peers.len(), "principal by header from named peers; it names and does not authorise");
+            }
+        }
+        let mut listed = 0;
+        for (pattern, operation, key_required) in self.layer.operations() {
+            listed += 1;
+            tracing::info!(pattern, operation, key_required, "guarded");
+        }
+        if listed == 0 {
+            tracing::info!("guarded: every POST and PATCH that carries an Idempotency-Key, named by method and path");
+        }
+        tracing::info!(listen = %self.address(), admin = %self.admin_address(), upstream = %self.config.upstream.value, "listening");
+    }
+
+    /// Serves until `stop` is ready, then stops in order: nothing new is claimed, what runs may end within the
+    /// configured span, what is left is put in doubt, and the answers under way go out.
+    ///
+    /// Dropping the future ends everything at once: leases of what ran are ended by the next start on the same store.
+    pub async fn run(self, stop: impl Future<Output = ()> + Send) -> Drained {
+        let (stop_all, stopping) = watch::channel(false);
+        let (stop_listening, listening) = watch::channel(false);
+        let (stop_admin, admin_listening) = watch::channel(false);
+        let drain = self.layer.drain();
+        let admin_token = if self.admin_address().ip().is_loopback() { None } else { self.config.admin_token };
+        let records = self.store.records().clone();
+        let admin = Admin::new(records.clone(), drain.clone(), stopping.clone(), self.prometheus.clone(), admin_token);
+        let admin = service_fn(move |request: Request<Body>| admin.clone().answer(request));
+        let guarded = self.layer.layer(self.proxy);
+        let guarded = service_fn(move |request: Request<Body>| answer(guarded.clone(), request));
+
+        let mut tasks = JoinSet::new();
+        let limits = &self.config.limits;
+        tasks.spawn(sweep::run(records, limits.sweep_rows.value, limits.sweep_every.value, stopping.clone()));
+        tasks.spawn(upkeep(self.prometheus, stopping));
+        let mut listener = tokio::spawn(self.listener.run(guarded, listening));
+        let admin_listener = tokio::spawn(self.admin_listener.run(admin, admin_listening));
+        stop.await;
+        // The receivers live in the tasks above; whoever is gone needs no order.
+        stop_all.send_replace(true);
+        let until = Instant::now() + limits.drain.value;
+        tracing::info!(running = drain.working(), "stopping: nothing new is claimed");
+        let drained = drain.drain(limits.drain.value).await;
+        stop_listening.send_replace(true);
+        let until = until.max(Instant::now() + LAST_ANSWERS_MIN);
+        if tokio::time::timeout_at(until, &mut listener).await.is_err() {
+            tracing::warn!("connections that did not end were cut off");
+            listener.abort();
+        }
+        stop_admin.send_replace(true);
+        admin_listener.abort();
+        tasks.join_all().await;
+        self.store.close().await;
+        tracing::info!(doubted = drained.doubted, abandoned = drained.abandoned, "stopped");
+        drained
+    }
+}
+
+/// The guard's answer, or ours where an unguarded request met no upstream.
+async fn answer(guarded: Guard<Proxy>, request: Request<Body>) -> Result<Response<Body>, Infallible> {
+    match guarded.oneshot(request).await {
+        Ok(answer) => Ok(answer),
+        Err(fault) => {
+            tracing::warn!(%fault, "an unguarded request was not answered");
+            Ok(unanswered(&fault))
+        }
+    }
+}
+
+/// Lets the recorder drop what is old, so that a process that nobody asks does not grow.
+async fn upkeep(prometheus: PrometheusHandle, mut stop: watch::Receiver<bool>) {
+    let mut timer = tokio::time::interval(UPKEEP_EVERY);
+    loop {
+        tokio::select! {
+            biased;
+            () = stopped(&mut stop) => return,
+            _ = timer.tick() => prometheus.run_upkeep(),
+        }
+    }
+}
