@@ -16,7 +16,7 @@ use crate::body::Body;
 use crate::job::About;
 use crate::layer::{Shared, Slot};
 use crate::metrics::{self, End};
-use crate::reject::{Doubt, Rejection, refuse};
+use crate::reject::{Doubt, Rejection};
 use crate::remember::{Failed, Verdict, judge};
 use crate::replay::{Replayed, mark, say};
 use crate::run::{Deliver, HandlerEnd};
@@ -54,7 +54,7 @@ impl Run {
     pub(crate) fn judge(&self, ended: HandlerEnd) -> Verdict {
         let (terms, settings) = (&self.about.matched.terms, &self.shared.settings);
         if let Err(failed) = &ended {
-            self.tell_failed(failed);
+            failed.tell(self.about.digest);
         }
         judge(ended, &terms.remember, settings.answerer, &settings.replayed_headers)
     }
@@ -246,7 +246,7 @@ impl Run {
     }
 
     pub(crate) fn refuse(&self, rejection: &Rejection) -> Response<Body> {
-        refuse(rejection, &self.about.matched, Some(self.about.digest))
+        self.about.refuse(rejection)
     }
 
     fn wake(&self) {
@@ -266,14 +266,5 @@ impl Run {
     fn tell_store(&self, error: &StoreError) {
         tracing::warn!(digest = %self.about.digest, %error, "the end of a run could not be stored");
         metrics::store_failed(error);
-    }
-
-    fn tell_failed(&self, failed: &Failed) {
-        let digest = self.about.digest;
-        match failed {
-            Failed::Panicked => tracing::error!(%digest, "a handler panicked"),
-            Failed::Dropped => tracing::warn!(%digest, "a handler was dropped"),
-            Failed::Fault(fault) => tracing::warn!(%digest, %fault, "a handler failed"),
-        }
     }
 }

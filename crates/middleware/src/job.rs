@@ -3,11 +3,12 @@
 
 use bytes::Bytes;
 use counterfoil_core::{Claim, Digest, Operation};
-use http::Request;
 use http::request::Parts;
+use http::{Request, Response};
 
 use crate::body::Body;
 use crate::operation::Matched;
+use crate::reject::{Rejection, refuse};
 use crate::request::Admitted;
 
 /// A request extension: this request is guarded.
@@ -32,6 +33,13 @@ pub(crate) struct Job<S> {
 pub(crate) struct About {
     pub(crate) matched: Box<Matched>,
     pub(crate) digest: Digest,
+}
+
+impl About {
+    /// The answer of ours for `rejection`, told and counted.
+    pub(crate) fn refuse(&self, rejection: &Rejection) -> Response<Body> {
+        refuse(rejection, &self.matched, Some(self.digest))
+    }
 }
 
 impl<S> Job<S> {

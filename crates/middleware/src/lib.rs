@@ -19,6 +19,7 @@
 //! are kept (store), forwarding to another server and configuration files (server).
 
 mod body;
+mod coupled;
 mod drain;
 mod end;
 mod error;
@@ -40,6 +41,7 @@ mod wait;
 pub mod metrics;
 
 pub use self::body::{Body, BoxError};
+pub use self::coupled::Coupled;
 pub use self::drain::{Drain, Drained};
 pub use self::error::Error;
 pub use self::fault::Fault;

@@ -52,6 +52,10 @@ pub(crate) fn executed(operation: &Arc<str>) {
     ::metrics::counter!(DECISIONS, "operation" => operation.clone(), "decision" => "execute").increment(1);
 }
 
+pub(crate) fn replayed(operation: &Arc<str>) {
+    ::metrics::counter!(DECISIONS, "operation" => operation.clone(), "decision" => "replay").increment(1);
+}
+
 pub(crate) fn decided(operation: &Arc<str>, begun: &Begun) {
     let decision = match begun {
         Begun::Execute(_) => "execute",

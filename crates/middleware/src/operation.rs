@@ -38,13 +38,9 @@ impl FromStr for Pattern {
         let refuse = |why| Error::Pattern { pattern: text.to_owned(), why };
         let (method, path) = text.split_once(' ').ok_or(refuse("it has no method and path"))?;
         let method = Method::from_str(method).map_err(|_| refuse("its method is none"))?;
-        match normalise(path) {
-            Ok(normal) if normal == path => {}
-            Ok(_) => return Err(refuse("its path is not in normal form")),
-            Err(_) => return Err(refuse("its path cannot be normalised")),
-        }
         let mut segments = Vec::new();
-        for part in path.split('/').skip(1) {
+        let path = path.strip_prefix('/').ok_or(refuse("its path does not begin with a slash"))?;
+        for part in path.split('/') {
             if segments.last() == Some(&Segment::Rest) {
                 return Err(refuse("something follows its rest"));
             }
@@ -56,7 +52,17 @@ impl FromStr for Pattern {
                 None => Segment::Word(part.to_owned()),
             });
         }
-        Ok(Self { method, segments, text: text.to_owned() })
+        // Placeholders stand for any segment: a word takes their place while the path's form is judged.
+        let words = segments.iter().map(|segment| match segment {
+            Segment::Word(word) => word.as_str(),
+            Segment::One | Segment::Rest => "word",
+        });
+        let plain = words.fold(String::new(), |path, word| path + "/" + word);
+        match normalise(&plain) {
+            Ok(normal) if normal == plain => Ok(Self { method, segments, text: text.to_owned() }),
+            Ok(_) => Err(refuse("its path is not in normal form")),
+            Err(_) => Err(refuse("its path cannot be normalised")),
+        }
     }
 }
 
@@ -127,7 +133,7 @@ impl Operations {
             Unlisted::PassThrough => None,
             Unlisted::GuardKeyed(terms) => {
                 terms.check(UNLISTED)?;
-                Some(Arc::new(terms.clone()))
+                Some(Arc::new(terms.as_ref().clone()))
             }
         };
         Ok(Self { listed, unlisted, unlisted_label: UNLISTED.into() })

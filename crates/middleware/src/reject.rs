@@ -78,6 +78,8 @@ pub(crate) enum Doubt {
     Answered {
         status: u16,
     },
+    /// The store's answer to a commit was lost.
+    Unanswered,
     /// A coupled operation answered without committing its receipt.
     AnsweredWithoutSettle,
 }
@@ -150,6 +152,9 @@ impl Doubt {
             }
             Self::Answered { status } => {
                 (502, format!("the answer had status {status}, which says nothing about the action"))
+            }
+            Self::Unanswered => {
+                (502, "the store did not say whether it committed; the action may have happened".to_owned())
             }
             Self::AnsweredWithoutSettle => {
                 (502, "the operation answered without its receipt; the action may have happened".to_owned())

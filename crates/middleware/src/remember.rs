@@ -4,8 +4,8 @@
 use bytes::Bytes;
 use counterfoil_core::policy::{Answerer, Outcome, Remember};
 use counterfoil_core::wire::IDEMPOTENCY_REMEMBER;
-use counterfoil_core::{Receipt, receipt};
-use http::{HeaderMap, HeaderName, Response, header, response};
+use counterfoil_core::{Digest, Receipt, receipt};
+use http::{HeaderMap, HeaderName, Response, StatusCode, header, response};
 
 use crate::body::{Body, BoxError, Gathered, Resumed, gather, whole};
 use crate::fault::Fault;
@@ -87,6 +87,11 @@ impl Answered {
         }
     }
 
+    /// The status that was answered.
+    pub(crate) const fn status(&self) -> StatusCode {
+        self.parts.status
+    }
+
     /// The answer as it is, for an operation whose record decides.
     pub(crate) fn into_answer(self) -> Result<Response<Body>, Doubt> {
         let body = match self.body {
@@ -110,6 +115,15 @@ impl Failed {
     /// What a handler's task that did not end says.
     pub(crate) fn task(error: &tokio::task::JoinError) -> Self {
         if error.is_panic() { Self::Panicked } else { Self::Dropped }
+    }
+
+    /// Says so in the log.
+    pub(crate) fn tell(&self, digest: Digest) {
+        match self {
+            Self::Panicked => tracing::error!(%digest, "a handler panicked"),
+            Self::Dropped => tracing::warn!(%digest, "a handler was dropped"),
+            Self::Fault(fault) => tracing::warn!(%digest, %fault, "a handler failed"),
+        }
     }
 
     /// The doubt that it leaves; `None`: the request was certainly not sent.

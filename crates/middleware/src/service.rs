@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use counterfoil_core::Effect;
 use counterfoil_core::wire::IDEMPOTENCY_KEY;
 use counterfoil_store::Begun;
 use http::{Request, Response};
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 use tower::Service;
 
 use crate::body::{Body, BoxError};
+use crate::coupled;
 use crate::job::{About, Job};
 use crate::layer::{Guard, Shared};
 use crate::operation::{Found, Matched};
@@ -126,7 +128,7 @@ where
             (Some(place), Some(woken)) => place.pause(woken, deadline).await,
             (place, _) => match shared.waiters.enter(job.about.digest) {
                 Some(entered) => *place = Some(entered),
-                None => return refuse(&Rejection::TooManyWaiting, &job.about.matched, Some(job.about.digest)),
+                None => return job.about.refuse(&Rejection::TooManyWaiting),
             },
         }
     }
@@ -154,14 +156,17 @@ where
             match slot.unwrap_or_else(|| shared.enter()) {
                 Ok(slot) => slot,
                 Err(rejection) => {
-                    return Tried::Answered(refuse(&rejection, &job.about.matched, Some(job.about.digest)));
+                    return Tried::Answered(job.about.refuse(&rejection));
                 }
             }
         }
     };
     let (terms, digest) = (job.about.matched.terms.clone(), job.about.digest);
     let (reply, led) = oneshot::channel();
-    tokio::spawn(run::lead(shared.clone(), job, slot, reply));
+    match terms.policy.effect {
+        Effect::Coupled => tokio::spawn(coupled::lead(shared.clone(), job, slot, reply)),
+        Effect::KeyedUpstream | Effect::Other => tokio::spawn(run::lead(shared.clone(), job, slot, reply)),
+    };
     match led.await {
         Ok(Led::Answered(answer)) => Tried::Answered(answer),
         Ok(Led::Decided(job, begun)) => Tried::Decided(job, begun),
@@ -172,7 +177,7 @@ where
 }
 
 fn failed(shared: &Shared, error: &counterfoil_store::StoreError, about: &About) -> Response<Body> {
-    refuse(&shared.store_failed(error, about.digest), &about.matched, Some(about.digest))
+    about.refuse(&shared.store_failed(error, about.digest))
 }
 
 /// The answer to a decision that runs nothing.
@@ -193,5 +198,5 @@ pub(crate) fn answer(begun: Begun, about: &About) -> Response<Body> {
         // A permit is taken by the run; one that comes here runs nothing, and its lease lapses.
         Begun::Execute(_) => Rejection::Doubt(Doubt::Stopped),
     };
-    refuse(&rejection, &about.matched, Some(about.digest))
+    about.refuse(&rejection)
 }

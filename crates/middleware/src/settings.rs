@@ -58,7 +58,7 @@ impl Settings {
         Self {
             principal: Arc::new(principal),
             operations: Vec::new(),
-            unlisted: Unlisted::GuardKeyed(Terms::default()),
+            unlisted: Unlisted::GuardKeyed(Box::default()),
             answerer: Answerer::Handler,
             replayed_headers: Vec::new(),
             request_body_max: REQUEST_BODY_MAX,
@@ -175,7 +175,7 @@ pub enum Duplicates {
 pub enum Unlisted {
     /// Every POST and PATCH that carries a key is guarded on these terms; the operation is the method and the
     /// normalised path.
-    GuardKeyed(Terms),
+    GuardKeyed(Box<Terms>),
     /// They pass unguarded.
     PassThrough,
 }

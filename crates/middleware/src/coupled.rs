@@ -1,0 +1,249 @@
+//! Coupled operations: the handler puts effect and receipt into one transaction, and the record decides the answer.
+//!
+//! Nothing is claimed before the handler runs, so a crash at any point leaves nothing or everything (PROTOCOL section
+//! 6, row 1). The transaction itself belongs to the store.
+
+use std::sync::{Arc, OnceLock};
+
+use counterfoil_core::{Claim, Policy, Receipt, Timestamp, Why};
+use counterfoil_store::sqlite::{Executed, Handle, Origin};
+use counterfoil_store::{Applied, Begun, SqliteStore, StoreError};
+use http::{Request, Response, StatusCode};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tower::Service;
+
+use crate::body::{Body, BoxError};
+use crate::job::{About, Job};
+use crate::layer::{Shared, Slot};
+use crate::metrics::{self, End};
+use crate::reject::{Doubt, Rejection};
+use crate::remember::Answered;
+use crate::replay::{Replayed, Told, mark, tell};
+use crate::run::{Deliver, HandlerEnd, Led, deliver, race, spawn};
+use crate::service::answer;
+
+/// A request extension of coupled operations: the way to put effect and receipt into one transaction.
+///
+/// A handler calls [`Coupled::execute`] and answers what that answers. An answer of 2xx or 3xx without it is an error of
+/// the program: nobody knows then whether the effect happened, and the caller is told so.
+#[derive(Clone)]
+pub struct Coupled(Arc<Inner>);
+
+struct Inner {
+    claim: Claim,
+    policy: Policy,
+    about: About,
+    settled: OnceLock<Settled>,
+}
+
+/// What the record says once effect and receipt are committed.
+struct Settled {
+    receipt: Receipt,
+    expires_at: Timestamp,
+    replayed: Replayed,
+}
+
+/// On an answer that [`Coupled::execute`] made.
+#[derive(Clone, Copy)]
+struct FromRecord;
+
+impl std::fmt::Debug for Coupled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Coupled").field(&self.0.about.digest).finish()
+    }
+}
+
+impl Coupled {
+    /// Runs `effect` at most once for this request's key, in the writer's transaction: the receipt that it answers is
+    /// committed with it, or nothing is. `store` must be the one behind the layer's gate.
+    ///
+    /// The answer is the receipt's, made now or before, or the problem document that the record or the store leads
+    /// to. The effect must be short and wait for nothing: everybody in its batch waits with it.
+    ///
+    /// # Errors
+    /// What `effect` answered as its error: it was rolled back, and the key is free.
+    pub async fn execute<E, F>(&self, store: &SqliteStore, effect: F) -> Result<Response<Body>, E>
+    where
+        E: Send + 'static,
+        F: FnOnce(&Handle<'_>) -> Result<Receipt, E> + Send + 'static,
+    {
+        let inner = &self.0;
+        let rejection = match store.execute(inner.claim.clone(), &inner.policy, effect).await {
+            Ok(Executed::Done { receipt, expires_at, origin }) => {
+                let replayed = match origin {
+                    Origin::Fresh => Replayed::No,
+                    Origin::Replayed => Replayed::Yes,
+                };
+                return Ok(inner.settle(Settled { receipt, expires_at, replayed }));
+            }
+            Ok(Executed::EffectFailed(error)) => return Err(error),
+            Ok(Executed::Mismatch) => Rejection::Mismatch,
+            Ok(Executed::InProgress { until }) => {
+                use counterfoil_store::RecordStore as _;
+                Rejection::InProgress { remaining: until.since(store.now().at) }
+            }
+            Ok(Executed::Unknown { since, why }) => Rejection::Unknown { since, why },
+            Ok(Executed::Expired { until }) => Rejection::Expired { until },
+            Err(error) => inner.failed(&error),
+        };
+        let mut answer = inner.about.refuse(&rejection);
+        answer.extensions_mut().insert(FromRecord);
+        Ok(answer)
+    }
+}
+
+impl Inner {
+    /// Remembers what the record says, and answers it. The first word stands: the record does not change after it.
+    fn settle(&self, settled: Settled) -> Response<Body> {
+        match settled.replayed {
+            Replayed::No => metrics::ended(&self.about.matched.label, End::Completed),
+            Replayed::Yes => metrics::replayed(&self.about.matched.label),
+        }
+        self.answer(self.settled.get_or_init(|| settled))
+    }
+
+    fn answer(&self, settled: &Settled) -> Response<Body> {
+        let mut answer = match tell(&settled.receipt) {
+            Told::Answer(mut answer) => {
+                mark(&mut answer, settled.replayed, Some(settled.expires_at));
+                answer
+            }
+            Told::NotKept { status, location } => self.about.refuse(&Rejection::NotKept { status, location }),
+            Told::Unreadable => self.about.refuse(&Rejection::Unreadable),
+        };
+        answer.extensions_mut().insert(FromRecord);
+        answer
+    }
+
+    fn failed(&self, error: &StoreError) -> Rejection {
+        tracing::warn!(digest = %self.about.digest, %error, "a coupled effect could not be committed");
+        metrics::store_failed(error);
+        match error.applied {
+            Applied::No => Rejection::Store(error.kind),
+            Applied::Unknown => Rejection::Doubt(Doubt::Unanswered),
+        }
+    }
+}
+
+/// Looks, and runs the handler where nothing stands against it.
+pub(crate) async fn lead<S, R>(shared: Arc<Shared>, mut job: Box<Job<S>>, slot: Slot, reply: oneshot::Sender<Led<S>>)
+where
+    S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError> + Send + 'static,
+    R: http_body::Body<Data = bytes::Bytes> + Send + 'static,
+    R::Error: Into<BoxError>,
+{
+    let policy = job.about.matched.terms.policy.clone();
+    let limit = Instant::now() + policy.attempt_limit;
+    let led = match shared.gate.look(&mut job.claim).await {
+        Ok(None) => {
+            let (service, mut request, claim, about) = job.split();
+            metrics::executed(&about.matched.label);
+            let inner = Arc::new(Inner { claim, policy, about, settled: OnceLock::new() });
+            request.extensions_mut().insert(Coupled(inner.clone()));
+            let mut handler = spawn(&shared, &inner.about, service, request);
+            let deliver: Deliver = deliver(reply);
+            match race(&mut handler, limit, &shared.drain).await {
+                Ok(ended) => {
+                    let answer = inner.conclude(&shared, ended).await;
+                    shared.waiters.wake(inner.about.digest);
+                    drop(slot);
+                    deliver(answer);
+                }
+                Err(doubt) => {
+                    deliver(inner.about.refuse(&Rejection::Doubt(doubt)));
+                    // It keeps its place: handlers that never end are bounded like all others.
+                    tokio::select! {
+                        _ = handler => {}
+                        () = shared.drain.ending() => {}
+                    }
+                    shared.waiters.wake(inner.about.digest);
+                }
+            }
+            return;
+        }
+        Ok(Some(begun)) => Led::Decided(job, begun),
+        Err(error) => Led::Failed(job, error),
+    };
+    drop(slot);
+    // A caller that has gone needs no answer.
+    let _ = reply.send(led);
+}
+
+impl Inner {
+    /// The answer to a handler's end: the record's where it is settled, whatever the handler said.
+    async fn conclude(&self, shared: &Shared, ended: HandlerEnd) -> Response<Body> {
+        match (ended, self.settled.get()) {
+            (Ok(answered), Some(settled)) => match answered.into_answer() {
+                Ok(answer) if answer.extensions().get::<FromRecord>().is_some() => answer,
+                Ok(_) | Err(_) => self.answer(settled),
+            },
+            (Err(failed), Some(settled)) => {
+                failed.tell(self.about.digest);
+                self.answer(settled)
+            }
+            (Ok(answered), None) => self.unsettled(shared, answered).await,
+            (Err(failed), None) => {
+                failed.tell(self.about.digest);
+                self.look_again(shared, failed.doubt().map_or(Rejection::NotSent, Rejection::Doubt)).await
+            }
+        }
+    }
+
+    /// The handler answered and committed nothing: a refusal leaves nothing, and a success is not believed.
+    async fn unsettled(&self, shared: &Shared, answered: Answered) -> Response<Body> {
+        let status = answered.status();
+        if status.is_client_error() || status.is_server_error() {
+            return match answered.into_answer() {
+                Ok(answer) if answer.extensions().get::<FromRecord>().is_some() => answer,
+                Ok(mut answer) => {
+                    mark(&mut answer, Replayed::No, None);
+                    answer
+                }
+                Err(doubt) => self.look_again(shared, Rejection::Doubt(doubt)).await,
+            };
+        }
+        self.without_settle(shared, status).await;
+        self.about.refuse(&Rejection::Doubt(Doubt::AnsweredWithoutSettle))
+    }
+
+    /// What stands answers where it is a result, because a commit whose reply was lost is one; else `rejection` does.
+    async fn look_again(&self, shared: &Shared, rejection: Rejection) -> Response<Body> {
+        match shared.gate.look(&mut self.claim.clone()).await {
+            Ok(Some(begun @ Begun::Replay { .. })) => answer(begun, &self.about),
+            Ok(_) => self.about.refuse(&rejection),
+            Err(error) => {
+                metrics::store_failed(&error);
+                self.about.refuse(&rejection)
+            }
+        }
+    }
+
+    /// Makes the record say that nobody knows.
+    async fn without_settle(&self, shared: &Shared, status: StatusCode) {
+        let digest = self.about.digest;
+        tracing::error!(
+            %digest, operation = %self.about.matched.label, %status,
+            "a coupled operation answered without executing: its handler must call `Coupled::execute`"
+        );
+        metrics::answered_without_settle(&self.about.matched.label);
+        let begun = shared.gate.begin(&mut self.claim.clone(), &self.policy).await;
+        let written = match begun {
+            Ok(Begun::Execute(mut permit)) => {
+                shared.gate.doubt(&mut permit, Why::AnsweredWithoutSettle).await.map(drop)
+            }
+            Ok(other) => {
+                // Somebody else's record stands, and it is not ours to change.
+                metrics::decided(&self.about.matched.label, &other);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = written {
+            tracing::error!(%digest, %error, "the doubt about a coupled operation could not be stored");
+            metrics::store_failed(&error);
+        }
+    }
+}
