@@ -1,0 +1,7 @@
+//! Tests of the store crate from outside: the contract on every store, and what only one of them promises.
+//! Tests of private parts are beside them in `src`.
+
+// A helper of a test says what it saw by panicking, as the test itself does.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod contract;
