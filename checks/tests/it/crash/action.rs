@@ -109,9 +109,9 @@ pub(crate) fn effect(directory: &Path, key: &str) {
 pub(crate) fn effects(directory: &Path) -> BTreeMap<String, usize> {
     let text = fs::read_to_string(directory.join(EFFECTS)).expect("the file is there");
     let mut count = BTreeMap::new();
-    // A line without its end was cut short by a loss of power, before its sync.
+    // A loss of power cuts a line short, or leaves zeros in the place of one, where it was not synced.
     for key in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
-        *count.entry(key.to_owned()).or_default() += 1;
+        *count.entry(key.trim_start_matches('\0').to_owned()).or_default() += 1;
     }
     count
 }

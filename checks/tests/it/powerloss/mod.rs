@@ -77,9 +77,11 @@ fn read(directory: &Path) -> Image {
     entries.map(read).filter(|(name, _)| !name.ends_with("-shm")).collect()
 }
 
-/// A directory with the files of an image.
+/// A directory with the files of an image: in memory where there is such a place, because thousands are looked at.
 fn written(image: &Image) -> TempDir {
-    let directory = tempfile::tempdir().expect("there is room for temporary files");
+    let memory = Path::new("/dev/shm");
+    let directory = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    let directory = directory.expect("there is room for temporary files");
     for (name, bytes) in image.iter().filter(|(name, _)| !name.ends_with("-shm")) {
         fs::write(directory.path().join(name), bytes).expect("it can be written");
     }
