@@ -7,7 +7,7 @@ use counterfoil_store::contract::planted::{Fault, Planted};
 use counterfoil_store::contract::{InMemory, Maker, Report, check, names};
 
 /// A maker's stores hold in every case except those that it cannot be put through.
-async fn must_hold(make: &dyn Maker, not_applicable: &[&str]) {
+pub(crate) async fn must_hold(make: &dyn Maker, not_applicable: &[&str]) {
     let Report { holds, not_applicable: found } = check(make).await.unwrap_or_else(|violations| {
         let told: Vec<String> = violations.iter().map(ToString::to_string).collect();
         panic!("{} violations:\n{}", told.len(), told.join("\n"))
