@@ -41,7 +41,8 @@ fn cell(state: &Case, column: &str) -> String {
 }
 
 /// Everything that is or may become in doubt, by the age of its last renewal: a second before and at the end of the
-/// lease (30) and of the attempt limit (60). `ended`: the process is known to be gone; `unheld`: the store cannot tell.
+/// lease (30) and of the attempt limit (60). `ended`: the process is known to be gone; `unheld`: the store cannot tell;
+/// `doubted`: the owner ended its own lease and may still run.
 fn ages() -> Vec<Case> {
     let mut cases = Vec::new();
     let mut add = |name: String, record| cases.push(Case { name, record: Some(record) });
@@ -50,6 +51,9 @@ fn ages() -> Vec<Case> {
             let name = effect_name(effect);
             add(format!("running.{name}@{age}"), record(effect, State::Running, age));
         }
+        let mut doubted = record(Effect::Coupled, State::Running, age);
+        doubted.lease.until = NOW.min(doubted.lease.until);
+        add(format!("doubted.coupled@{age}"), doubted);
         add(format!("ended.other@{age}"), ended(record(Effect::Other, State::Running, age)));
         add(format!("unheld.other@{age}"), unheld(record(Effect::Other, State::Running, age)));
         for why in WHYS {

@@ -12,7 +12,7 @@ use crate::action::{
     Completed, Confirmation, Decision, Refused, Verdict, Write, complete, decide, doubt, end_lease, release, renew,
     resolve, sweep,
 };
-use crate::claim::Draft;
+use crate::claim::{Claim, Draft};
 use crate::policy::{Effect, Expiry, Policy};
 use crate::record::tests::{EFFECTS, at};
 use crate::record::{Author, LeaseId, Record, Standing, State, Why};
@@ -84,12 +84,23 @@ struct World {
     leases: Vec<LeaseId>,
     barrier: Barrier,
     policy: Policy,
+    same: Claim,
+    different: Claim,
 }
 
 impl World {
     fn new(expiry: Expiry) -> Self {
         let policy = Policy { retention: Duration::from_secs(60), expiry, ..Policy::default() };
-        Self { now: 1_000, frozen: None, record: None, leases: Vec::new(), barrier: Barrier::Open, policy }
+        Self {
+            now: 1_000,
+            frozen: None,
+            record: None,
+            leases: Vec::new(),
+            barrier: Barrier::Open,
+            policy,
+            same: claim("json", SAME),
+            different: claim("json", DIFFERENT),
+        }
     }
 
     fn clock(&self) -> Now {
@@ -151,7 +162,7 @@ impl World {
     }
 
     fn claim(&mut self, same: bool, effect: Effect, quarantine: bool) -> TestCaseResult {
-        let (now, claim) = (self.clock(), claim("json", if same { SAME } else { DIFFERENT }));
+        let (now, claim) = (self.clock(), if same { self.same.clone() } else { self.different.clone() });
         let free = match self.barrier {
             Barrier::Open => true,
             Barrier::Run { heals, until } => heals && until <= now.at,
@@ -194,6 +205,7 @@ impl World {
     fn renew(&mut self, lease: LeaseId) -> TestCaseResult {
         let Ok(record) = renew(self.record.as_ref(), lease, self.policy.lease, at(self.now)) else { return Ok(()) };
         self.own(lease)?;
+        prop_assert!(matches!(self.barrier, Barrier::Run { .. }), "renewed behind {:?}", self.barrier);
         self.barrier = Barrier::Run { heals: record.effect != Effect::Other, until: record.lease.until };
         self.record = Some(record);
         Ok(())
@@ -302,7 +314,7 @@ impl World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2048))]
+    #![proptest_config(ProptestConfig::with_cases(1024))]
     #[test]
     fn at_most_one_effect_stands_behind_every_promise(
         expiry in prop_oneof![Just(Expiry::NewAction), Just(Expiry::Refuse(Duration::from_secs(45)))],
