@@ -24,8 +24,11 @@ pub fn check(config: &Config) -> Result<(), ServerError> {
 
 pub(crate) fn layer(gate: Gate, config: &Config) -> Result<GuardLayer, ServerError> {
     let operations = config.operations.iter().map(operation).collect::<Result<Vec<_>, _>>()?;
-    let unlisted =
-        if operations.is_empty() { Unlisted::GuardKeyed(terms(&config.defaults)) } else { Unlisted::PassThrough };
+    let unlisted = if operations.is_empty() {
+        Unlisted::GuardKeyed(Box::new(terms(&config.defaults)))
+    } else {
+        Unlisted::PassThrough
+    };
     let settings = Settings {
         principal: principal(&config.principal.value),
         operations,

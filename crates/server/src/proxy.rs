@@ -22,7 +22,7 @@ use crate::config::Upstream;
 
 /// The forwarding service. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Proxy {
+pub(crate) struct Proxy {
     target: Arc<Target>,
 }
 
@@ -38,7 +38,7 @@ impl Proxy {
     /// A service that forwards to `upstream`, takes at most `connect` to get a connection, and forwards the key of
     /// guarded requests only where told.
     #[must_use]
-    pub fn new(upstream: Upstream, connect: Duration, forward_key: bool) -> Self {
+    pub(crate) fn new(upstream: Upstream, connect: Duration, forward_key: bool) -> Self {
         // An authority that a URL was read with is a header value.
         let host = HeaderValue::try_from(upstream.authority()).unwrap_or_else(|_| HeaderValue::from_static(""));
         Self { target: Arc::new(Target { upstream, host, connect, forward_key }) }

@@ -1,0 +1,62 @@
+//! The one error of the command, and the exit code of each kind. `docs/reference/cli.md` lists the codes.
+
+use counterfoil_server::ServerError;
+use counterfoil_server::config::Complaints;
+use counterfoil_store::{ErrorKind, StoreError};
+
+/// Why a command did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum CliError {
+    /// The system or the store failed.
+    #[error("{0}")]
+    Internal(String),
+    /// The arguments, the configuration or a file that they name is wrong.
+    #[error("{0}")]
+    Usage(String),
+    /// A rule or the state of a record does not allow it.
+    #[error("{0}")]
+    Refused(String),
+    /// Whoever read our output has gone.
+    #[error("the output was closed")]
+    Closed,
+}
+
+impl CliError {
+    /// The exit code: 1 internal, 2 usage, 3 refused. A closed output is no failure of ours.
+    pub(crate) const fn code(&self) -> u8 {
+        match self {
+            Self::Closed => 0,
+            Self::Internal(_) => 1,
+            Self::Usage(_) => 2,
+            Self::Refused(_) => 3,
+        }
+    }
+}
+
+impl From<StoreError> for CliError {
+    fn from(error: StoreError) -> Self {
+        match error.kind {
+            ErrorKind::Misuse => Self::Refused(error.to_string()),
+            _ => Self::Internal(error.to_string()),
+        }
+    }
+}
+
+impl From<Complaints> for CliError {
+    fn from(complaints: Complaints) -> Self {
+        Self::Usage(complaints.to_string())
+    }
+}
+
+impl From<ServerError> for CliError {
+    fn from(error: ServerError) -> Self {
+        match error {
+            ServerError::Config(complaints) => complaints.into(),
+            ServerError::Store(error) => error.into(),
+            ServerError::Guard(error) => Self::Usage(error.to_string()),
+            ServerError::Name(error) => Self::Usage(error.to_string()),
+            other => Self::Internal(other.to_string()),
+        }
+    }
+}

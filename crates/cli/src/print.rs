@@ -1,0 +1,52 @@
+//! All printing: people read standard error, programs read standard output. What is printed belongs to each command.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::error::CliError;
+
+/// Prints for a program. Every call ends with a line.
+///
+/// # Errors
+/// [`CliError::Closed`] where nobody reads any more, [`CliError::Internal`] where the output fails otherwise.
+pub(crate) fn data(text: &str) -> Result<(), CliError> {
+    let mut out = io::stdout().lock();
+    let line_end = if text.ends_with('\n') { "" } else { "\n" };
+    match write!(out, "{text}{line_end}").and_then(|()| out.flush()) {
+        Ok(()) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(CliError::Closed),
+        Err(error) => Err(CliError::Internal(format!("the output cannot be written: {error}"))),
+    }
+}
+
+/// Prints for a person. A standard error that is closed is nobody's loss.
+pub(crate) fn human(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}
+
+/// Prints why a command failed, and gives its exit code.
+pub(crate) fn failure(error: &CliError) -> ExitCode {
+    if !matches!(error, CliError::Closed) {
+        human(&format!("counterfoil: {error}"));
+    }
+    ExitCode::from(error.code())
+}
+
+/// Prints what the argument parser says: help to standard output, complaints to standard error.
+pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+    // Nobody is left to tell where even this cannot be printed.
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// Prints events as lines on standard error, as `COUNTERFOIL_LOG` asks (default `info`).
+pub(crate) fn follow_events() {
+    let filter = std::env::var("COUNTERFOIL_LOG").unwrap_or_else(|_| "info".to_owned());
+    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
+    let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let events = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colours);
+    // Somebody else's subscriber stays.
+    let _ = events.with_target(false).try_init();
+}
