@@ -1,6 +1,6 @@
 //! A shop whose orders live in the store's own file: claim, order and receipt commit together.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::Path, sync::Arc, time::Duration};
 
 use counterfoil_core::Receipt;
 use counterfoil_store::{
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::{Fixture, Order, Shop, Told, clock, elsewhere::body, open, policy};
 
-const TABLE: &str = "CREATE TABLE effects (id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, operation TEXT NOT NULL, \
+pub(super) const TABLE: &str = "CREATE TABLE effects (id INTEGER PRIMARY KEY, tenant TEXT NOT NULL, operation TEXT NOT NULL, \
     quantity INTEGER NOT NULL CHECK (quantity > 0))";
 
 pub(super) struct Coupled {
@@ -25,7 +25,7 @@ pub(super) struct Coupled {
 
 /// Why an effect rolled back.
 #[derive(Debug)]
-enum Failure {
+pub(super) enum Failure {
     Invalid,
     Injected,
     Sql(rusqlite::Error),
@@ -37,22 +37,30 @@ impl Coupled {
         let clock = clock();
         let store = open(home.path(), &clock);
         let shop = Self { fixture, home, clock, store };
-        shop.database().execute_batch(TABLE).expect("the table is made");
+        database(shop.home.path()).execute_batch(TABLE).expect("the table is made");
         shop
-    }
-
-    fn database(&self) -> Connection {
-        Connection::open(self.home.path().join("seeds.db")).expect("the file opens")
     }
 }
 
-fn effect(fixture: Fixture, order: &Order, handle: &Handle<'_>) -> Result<Receipt, Failure> {
+/// The store's file, for the application's own tables.
+pub(super) fn database(home: &Path) -> Connection {
+    Connection::open(home.join("seeds.db")).expect("the file opens")
+}
+
+/// How many effects are in the file.
+pub(super) fn count(home: &Path) -> u64 {
+    let count = database(home).query_row("SELECT count(*) FROM effects", [], |row| row.get::<_, i64>(0));
+    u64::try_from(count.expect("it reads")).expect("counts are positive")
+}
+
+/// The effect: a row, and the receipt that goes with it.
+pub(super) fn effect(fixture: Fixture, order: &Order, handle: &Handle<'_>) -> Result<Receipt, Failure> {
     let parameters = order.parameters();
     if !fixture.accepts(&parameters) {
         return Err(Failure::Invalid);
     }
     let quantity = parameters["quantity"].as_i64();
-    let row = (order.tenant, order.operation, quantity);
+    let row = (&order.tenant, &order.operation, quantity);
     let insert = "INSERT INTO effects (tenant, operation, quantity) VALUES (?1, ?2, ?3)";
     handle.execute(insert, row).map_err(Failure::Sql)?;
     if order.fails {
@@ -79,15 +87,18 @@ impl Shop for Coupled {
         }
     }
 
+    fn connected(&self) -> Self {
+        self.fresh()
+    }
+
     fn fresh(&self) -> Self {
         let store = open(self.home.path(), &self.clock);
         Self { fixture: self.fixture, home: self.home.clone(), clock: self.clock.clone(), store }
     }
 
     async fn counts(&self) -> (u64, u64) {
-        let effects = self.database().query_row("SELECT count(*) FROM effects", [], |row| row.get::<_, i64>(0));
         let about = self.store.about().await.expect("the store answers");
-        (u64::try_from(effects.expect("it reads")).expect("counts are positive"), about.records)
+        (count(self.home.path()), about.records)
     }
 
     fn advance(&self, by: Duration) {

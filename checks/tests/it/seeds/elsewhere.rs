@@ -16,25 +16,35 @@ pub(super) struct Elsewhere {
     kept: Kept,
     clock: TestClock,
     gate: Gate,
-    orders: Arc<Mutex<Vec<Value>>>,
+    orders: Orders,
 }
 
-impl Elsewhere {
-    pub(super) fn new(fixture: Fixture, kept: Kept, clock: TestClock) -> Self {
-        let gate = Gate::new(kept.connect()).expect("a gate opens");
-        Self { fixture, kept, clock, gate, orders: Arc::default() }
-    }
+/// The orders that were made, and how one is made.
+#[derive(Clone, Default)]
+pub(super) struct Orders(Arc<Mutex<Vec<Value>>>);
 
+impl Orders {
     /// The effect; `None`: it failed, and is undone.
-    fn effect(&self, order: &Order) -> Option<String> {
+    pub(super) fn make(&self, fixture: Fixture, order: &Order) -> Option<String> {
         let parameters = order.parameters();
-        let mut orders = self.orders.lock().expect("no order panics");
+        let mut orders = self.0.lock().expect("no order panics");
         orders.push(parameters.clone());
         if order.fails {
             orders.pop();
             return None;
         }
-        Some(self.fixture.result(orders.len() as u64, &parameters))
+        Some(fixture.result(orders.len() as u64, &parameters))
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.0.lock().expect("no order panics").len() as u64
+    }
+}
+
+impl Elsewhere {
+    pub(super) fn new(fixture: Fixture, kept: Kept, clock: TestClock) -> Self {
+        let gate = Gate::new(kept.connect()).expect("a gate opens");
+        Self { fixture, kept, clock, gate, orders: Orders::default() }
     }
 }
 
@@ -54,13 +64,17 @@ impl Shop for Elsewhere {
             self.gate.release(&mut permit).await.expect("the store answers");
             return Told::Invalid;
         }
-        let Some(result) = self.effect(&order) else {
+        let Some(result) = self.orders.make(self.fixture, &order) else {
             self.gate.release(&mut permit).await.expect("the store answers");
             return Told::Failed;
         };
         let ended = self.gate.complete(&mut permit, &Receipt::new(201, result.clone())).await;
         assert!(matches!(ended.expect("the store answers"), Ended::Written { expires_at: Some(_) }));
         Told::Created(result)
+    }
+
+    fn connected(&self) -> Self {
+        self.fresh()
     }
 
     fn fresh(&self) -> Self {
@@ -71,7 +85,7 @@ impl Shop for Elsewhere {
 
     async fn counts(&self) -> (u64, u64) {
         let about = self.gate.store().about().await.expect("the store answers");
-        (self.orders.lock().expect("no order panics").len() as u64, about.records)
+        (self.orders.count(), about.records)
     }
 
     fn advance(&self, by: Duration) {

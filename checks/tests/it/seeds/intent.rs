@@ -6,7 +6,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{Fixture, Kept, Order, Shop, Told, clock, coupled::Coupled, elsewhere::Elsewhere};
+use super::{Fixture, Kept, Order, Shop, Told, clock, coupled::Coupled, elsewhere::Elsewhere, http::Served};
 
 /// A key with its parameters, written down before the first attempt.
 fn intent(key: &str, parameters: &str) -> Value {
@@ -16,7 +16,7 @@ fn intent(key: &str, parameters: &str) -> Value {
 fn order(intent: &Value) -> Order {
     let text = |member: &str| intent[member].as_str().expect("an intent holds texts").to_owned();
     let (key, body) = (text("key"), text("parameters"));
-    Order { tenant: "north", operation: "create-order", key, body, fails: false }
+    Order { tenant: "north".to_owned(), operation: "create-order".to_owned(), key, body, fails: false }
 }
 
 async fn tell(shop: impl Shop) {
@@ -70,4 +70,21 @@ async fn effects_elsewhere_on_sqlite() {
 #[tokio::test]
 async fn effects_coupled_on_sqlite() {
     tell(Coupled::new(Fixture::Intent)).await;
+}
+
+#[tokio::test]
+async fn over_http_on_memory() {
+    let clock = clock();
+    tell(Served::elsewhere(Fixture::Intent, Kept::memory(&clock), clock)).await;
+}
+
+#[tokio::test]
+async fn over_http_on_sqlite() {
+    let clock = clock();
+    tell(Served::elsewhere(Fixture::Intent, Kept::sqlite(&clock), clock)).await;
+}
+
+#[tokio::test]
+async fn over_http_coupled_on_sqlite() {
+    tell(Served::coupled(Fixture::Intent)).await;
 }

@@ -6,8 +6,10 @@
 
 mod coupled;
 mod elsewhere;
+mod http;
 mod intent;
 mod scope;
+mod wire;
 
 use std::{future::Future, path::Path, sync::Arc, time::Duration};
 
@@ -50,8 +52,8 @@ impl Fixture {
 /// One attempt, its tenant and operation already verified.
 #[derive(Clone)]
 struct Order {
-    tenant: &'static str,
-    operation: &'static str,
+    tenant: String,
+    operation: String,
     key: String,
     /// JSON, as the client wrote it.
     body: String,
@@ -65,8 +67,8 @@ impl Order {
     }
 
     fn claim(&self) -> Claim {
-        let scope = Scope::principal(self.tenant).expect("it is a scope");
-        let operation = Operation::new(self.operation).expect("it is a name");
+        let scope = Scope::principal(self.tenant.clone()).expect("it is a scope");
+        let operation = Operation::new(self.operation.clone()).expect("it is a name");
         let identity = Identity::new(scope, operation, Key::new(self.key.clone()).expect("it is a key"));
         Claim::new(identity, Asked::bytes(self.body.clone()), &Rule::json()).expect("the body is JSON")
     }
@@ -87,7 +89,10 @@ trait Shop: Send + Sync + Sized + 'static {
     /// Lets a client make one attempt; a duplicate of one that runs waits.
     fn order(&self, order: Order) -> impl Future<Output = Told> + Send;
 
-    /// The same service over a fresh connection.
+    /// The same service over another connection of a client.
+    fn connected(&self) -> Self;
+
+    /// The same service started anew: nothing is left of it but what is kept.
     fn fresh(&self) -> Self;
 
     /// How many effects there are, and how many receipts.

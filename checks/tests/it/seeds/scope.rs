@@ -7,13 +7,13 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Barrier;
 
-use super::{Fixture, Kept, Order, Shop, Told, clock, coupled::Coupled, elsewhere::Elsewhere};
+use super::{Fixture, Kept, Order, Shop, Told, clock, coupled::Coupled, elsewhere::Elsewhere, http::Served};
 
 const RACERS: usize = 8;
 
-fn order(tenant: &'static str, operation: &'static str, key: &str, quantity: u32) -> Order {
+fn order(tenant: &str, operation: &str, key: &str, quantity: u32) -> Order {
     let body = format!("{{\"quantity\":{quantity}}}");
-    Order { tenant, operation, key: key.to_owned(), body, fails: false }
+    Order { tenant: tenant.to_owned(), operation: operation.to_owned(), key: key.to_owned(), body, fails: false }
 }
 
 async fn tell(shop: impl Shop) {
@@ -65,7 +65,7 @@ async fn race<S: Shop>(shop: &Arc<S>) -> String {
     for _ in 0..RACERS {
         let (shop, barrier) = (shop.clone(), barrier.clone());
         racers.spawn(async move {
-            let connected = shop.fresh();
+            let connected = shop.connected();
             barrier.wait().await;
             connected.order(order("north", "web-order", "intent-a", 2)).await
         });
@@ -95,4 +95,21 @@ async fn effects_elsewhere_on_sqlite() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn effects_coupled_on_sqlite() {
     tell(Coupled::new(Fixture::Scope)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn over_http_on_memory() {
+    let clock = clock();
+    tell(Served::elsewhere(Fixture::Scope, Kept::memory(&clock), clock)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn over_http_on_sqlite() {
+    let clock = clock();
+    tell(Served::elsewhere(Fixture::Scope, Kept::sqlite(&clock), clock)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn over_http_coupled_on_sqlite() {
+    tell(Served::coupled(Fixture::Scope)).await;
 }
