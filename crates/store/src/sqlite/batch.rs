@@ -152,8 +152,7 @@ impl Inner {
         let mark = match worked {
             Ok(mark) => mark,
             Err(error) => {
-                let undone = conn.is_autocommit() || conn.execute_batch("ROLLBACK").is_ok();
-                if !undone || conn.is_busy() {
+                if !conn.is_autocommit() && conn.execute_batch("ROLLBACK").is_err() {
                     self.distrust(writer);
                 }
                 if taken.begun.is_empty() {

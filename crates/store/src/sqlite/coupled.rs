@@ -14,9 +14,9 @@ use counterfoil_core::{
 
 use super::Inner;
 use super::batch::Batch;
-use super::deferred;
 use super::handle::Handle;
 use super::job::Rank;
+use super::raw;
 use super::rows::{self, Guarded};
 use super::swap::promised;
 use crate::error::{ErrorKind, StoreError};
@@ -296,11 +296,7 @@ where
     let outcome = catch_unwind(AssertUnwindSafe(|| effect(&handle)));
     drop(speaking);
     let misuse = |detail: String| Err(StoreError::not_applied(ErrorKind::Misuse, detail));
-    if batch.conn.is_busy() {
-        // A statement outlives its effect and would hold up the commit of everybody.
-        batch.spoilt.set(true);
-        return misuse("the effect left a statement open: drop every statement before it returns".to_owned());
-    }
+    let left_running = raw::stop_running(batch.conn);
     match outcome {
         Err(panic) => misuse(format!("the effect panicked and was rolled back: {}", said(&*panic))),
         Ok(outcome) if batch.ended() => match outcome {
@@ -308,7 +304,10 @@ where
             Err(error) => Ok(Err(error)),
         },
         Ok(Err(error)) => Ok(Err(error)),
-        Ok(Ok(_)) if deferred::outstanding(batch.conn) => {
+        Ok(Ok(_)) if left_running => {
+            misuse("the effect left a statement running and was rolled back: drop it before it returns".to_owned())
+        }
+        Ok(Ok(_)) if raw::violated(batch.conn) => {
             misuse("the effect violates a foreign key and was rolled back: mend it before it returns".to_owned())
         }
         Ok(Ok(receipt)) => Ok(Ok(receipt)),

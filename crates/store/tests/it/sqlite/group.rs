@@ -1,0 +1,257 @@
+//! Many callers, few transactions: order, bounds, and hand-over of the lead.
+//! What one effect does to its neighbours stands in `effects`.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+
+use counterfoil_core::action::renew;
+use counterfoil_core::{Policy, Receipt};
+use counterfoil_store::seam::{RecordStore as _, Swapped};
+use counterfoil_store::sqlite::{Executed, Origin};
+use counterfoil_store::{ErrorKind, SqliteStore};
+use tokio::task::JoinHandle;
+
+use super::{Place, claim, claimed, claiming, identity, order, origin, put, record, refused};
+
+/// An effect that holds the writer until it is let go.
+struct Held {
+    go: Sender<()>,
+    holding: JoinHandle<()>,
+}
+
+impl Held {
+    async fn by(store: &Arc<SqliteStore>) -> Self {
+        let (started, has_started) = channel();
+        let (go, gone): (_, Receiver<()>) = channel();
+        let store = Arc::clone(store);
+        let holding = tokio::spawn(async move {
+            let held = move |_: &counterfoil_store::sqlite::Handle<'_>| {
+                started.send(()).unwrap();
+                gone.recv().unwrap();
+                Ok::<_, String>(Receipt::new(200, ""))
+            };
+            assert_eq!(origin(store.execute(claim("holding"), &Policy::default(), held).await), Origin::Fresh);
+        });
+        tokio::task::spawn_blocking(move || has_started.recv().unwrap()).await.unwrap();
+        Self { go, holding }
+    }
+
+    async fn let_go(self) {
+        self.go.send(()).unwrap();
+        self.holding.await.unwrap();
+    }
+}
+
+async fn until_waiting(store: &SqliteStore, count: usize) {
+    while store.waiting() < count {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_waits_is_committed_as_one_transaction() {
+    let place = Place::new();
+    let store = place.with_orders();
+    let held = Held::by(&store).await;
+    let before = store.batches();
+    let callers: Vec<_> = (0..100_usize)
+        .map(|caller| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                let key = format!("key-{caller}");
+                store.swap(claiming(&key, 1, &store)).await.unwrap()
+            })
+        })
+        .collect();
+    until_waiting(&store, 100).await;
+    held.let_go().await;
+    for caller in callers {
+        assert!(matches!(caller.await.unwrap(), Swapped::Won { .. }));
+    }
+    // The holding one's, and one or two for a hundred: a batch ends after some milliseconds of work.
+    let taken = store.batches() - before;
+    assert!(taken <= 20, "100 writes took {taken} commits");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_batch_carries_no_more_than_its_bound() {
+    let place = Place::new();
+    let mut options = place.options();
+    options.batch_max = 3;
+    let store = place.open_with(options).unwrap();
+    let held = Held::by(&store).await;
+    let before = store.batches();
+    let callers: Vec<_> = (0..9_usize)
+        .map(|caller| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { store.swap(claiming(&format!("key-{caller}"), 1, &store)).await.unwrap() })
+        })
+        .collect();
+    until_waiting(&store, 9).await;
+    held.let_go().await;
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    assert!(store.batches() - before >= 4, "ten writes in batches of three took {}", store.batches() - before);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn renewals_and_completions_go_before_claims_and_sweeping_last() {
+    let place = Place::new();
+    let mut options = place.options();
+    options.batch_max = 1;
+    let store = place.open_with(options).unwrap();
+    let running = claimed(&store, "old", 1).await;
+    let held = Held::by(&store).await;
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut callers = Vec::new();
+    let tell = |what: &'static str| {
+        let order = Arc::clone(&order);
+        move || order.lock().unwrap().push(what)
+    };
+    let (store_of, done) = (Arc::clone(&store), tell("sweep"));
+    callers.push(tokio::spawn(async move {
+        store_of.sweep(10).await.unwrap();
+        done();
+    }));
+    until_waiting(&store, 1).await;
+    for (place, key) in ["claim", "claim"].into_iter().enumerate() {
+        let (store_of, done) = (Arc::clone(&store), tell(key));
+        callers.push(tokio::spawn(async move {
+            store_of.swap(claiming(&format!("new-{place}"), 2, &store_of)).await.unwrap();
+            done();
+        }));
+        until_waiting(&store, place + 2).await;
+    }
+    let next = renew(Some(&running), running.lease.id, running.lease.span, store.now().at).unwrap();
+    let (store_of, done) = (Arc::clone(&store), tell("renewal"));
+    callers.push(tokio::spawn(async move {
+        store_of.swap(put("old", &running, next)).await.unwrap();
+        done();
+    }));
+    until_waiting(&store, 4).await;
+    held.let_go().await;
+    for caller in callers {
+        caller.await.unwrap();
+    }
+    // Answers of single batches come in the order of their commits, up to who is woken first.
+    let versions = [("old", 2), ("new-0", 1), ("new-1", 1)];
+    for (key, version) in versions {
+        assert_eq!(record(&store, key).await.unwrap().version, version);
+    }
+    let rowids: Vec<String> = place
+        .outside()
+        .prepare("SELECT key FROM counterfoil_record ORDER BY id")
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(Result::unwrap)
+        .collect();
+    assert_eq!(rowids, ["old", "holding", "new-0", "new-1"]);
+    assert_eq!(order.lock().unwrap().len(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_full_queue_is_busy_and_nothing_of_it_is_applied() {
+    let place = Place::new();
+    let mut options = place.options();
+    options.queue_max = 2;
+    let store = place.open_with(options).unwrap();
+    let held = Held::by(&store).await;
+    let callers: Vec<_> = (0..2_usize)
+        .map(|caller| {
+            let store = Arc::clone(&store);
+            tokio::spawn(async move { store.swap(claiming(&format!("key-{caller}"), 1, &store)).await.unwrap() })
+        })
+        .collect();
+    until_waiting(&store, 2).await;
+    refused(store.swap(claiming("one more", 1, &store)).await, ErrorKind::Busy, "2 writes wait");
+    held.let_go().await;
+    for caller in callers {
+        assert!(matches!(caller.await.unwrap(), Swapped::Won { .. }));
+    }
+    assert_eq!(record(&store, "one more").await, None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nobody_is_answered_before_the_commit() {
+    let place = Place::new();
+    let store = place.with_orders();
+    let (started, has_started) = channel();
+    let (go, gone) = channel::<()>();
+    let first = {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move { store.execute(claim("a"), &Policy::default(), order("1")).await })
+    };
+    assert_eq!(origin(first.await.unwrap()), Origin::Fresh);
+    let blocking = {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move {
+            let effect = move |handle: &counterfoil_store::sqlite::Handle<'_>| {
+                handle.execute("INSERT INTO orders VALUES ('2')", []).map_err(|error| error.to_string())?;
+                started.send(()).unwrap();
+                gone.recv().unwrap();
+                Ok::<_, String>(Receipt::new(200, ""))
+            };
+            store.execute(claim("b"), &Policy::default(), effect).await
+        })
+    };
+    tokio::task::spawn_blocking(move || has_started.recv().unwrap()).await.unwrap();
+    assert_eq!(record(&store, "b").await, None, "a record is read before its commit");
+    assert_eq!(place.orders(), 1, "an effect is read before its commit");
+    go.send(()).unwrap();
+    assert_eq!(origin(blocking.await.unwrap()), Origin::Fresh);
+    assert!(record(&store, "b").await.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_batch_is_not_cancelled_with_the_caller_that_leads_it() {
+    let place = Place::new();
+    let store = place.with_orders();
+    let held = Held::by(&store).await;
+    let leaving = {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move { store.execute(claim("leaves"), &Policy::default(), order("leaves")).await })
+    };
+    until_waiting(&store, 1).await;
+    leaving.abort();
+    held.holding.abort();
+    held.go.send(()).unwrap();
+    let next = store.execute(claim("next"), &Policy::default(), order("next")).await;
+    assert_eq!(origin(next), Origin::Fresh);
+    for key in ["holding", "leaves"] {
+        assert!(store.read(&identity(key)).await.unwrap().record.is_some(), "{key} was cancelled");
+    }
+}
+
+#[test]
+fn the_lead_goes_from_a_runtime_that_ends_to_whoever_waits() {
+    let place = Place::new();
+    let store = place.with_orders();
+    for round in 0..20 {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
+        for caller in 0..8 {
+            let (store, key) = (Arc::clone(&store), format!("async-{round}-{caller}"));
+            drop(runtime.spawn(async move { store.swap(claiming(&key, 1, &store)).await }));
+        }
+        let threads: Vec<_> = (0..4)
+            .map(|caller| {
+                let (store, key) = (Arc::clone(&store), format!("thread-{round}-{caller}"));
+                std::thread::spawn(move || {
+                    let claim = counterfoil_core::Claim::new(
+                        identity(&key),
+                        counterfoil_core::Asked::bytes("order"),
+                        &counterfoil_core::Rule::bytes(),
+                    );
+                    store.execute_blocking(claim.unwrap(), &Policy::default(), order(&key))
+                })
+            })
+            .collect();
+        runtime.shutdown_background();
+        for thread in threads {
+            assert!(matches!(thread.join().unwrap().unwrap(), Executed::Done { origin: Origin::Fresh, .. }));
+        }
+    }
+    // Nobody was left with the lead and without a thread.
+    assert_eq!(origin(store.execute_blocking(claim("last"), &Policy::default(), order("last"))), Origin::Fresh);
+}
