@@ -5,6 +5,7 @@
 mod bend;
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -191,6 +192,8 @@ struct PlantedStore {
     /// A write that was answered and not yet applied.
     pending: Mutex<Option<Swap>>,
     quarantine_before: Mutex<Option<Timestamp>>,
+    /// Reads and swaps that came.
+    calls: AtomicU64,
 }
 
 impl PlantedStore {
@@ -202,6 +205,18 @@ impl PlantedStore {
             damaged: Mutex::default(),
             pending: Mutex::default(),
             quarantine_before: Mutex::default(),
+            calls: AtomicU64::new(0),
+        }
+    }
+
+    /// Waits for so many calls of others, and not for ever where there are none.
+    async fn let_others_go_first(&self, calls: u64) {
+        let until = self.calls.load(Ordering::Relaxed) + calls;
+        for _ in 0..20_000 {
+            if self.calls.load(Ordering::Relaxed) >= until {
+                return;
+            }
+            tokio::task::yield_now().await;
         }
     }
 
@@ -288,9 +303,7 @@ impl PlantedStore {
         let (Some(stands), New::Put(shown)) = (stands, &swap.new) else { return Ok(()) };
         let forced = Swap { expected: Expected::record(stands), note: None, ..swap.clone() };
         self.inner.swap(forced).await?;
-        for _ in 0..20 {
-            tokio::task::yield_now().await;
-        }
+        self.let_others_go_first(4).await;
         let back = Swap { expected: Expected::record(shown), new: New::Put(stands.clone()), ..swap.clone() };
         self.inner.swap(Swap { note: None, ..back }).await.map(|_| ())
     }
@@ -376,9 +389,7 @@ impl PlantedStore {
     async fn sweep_blindly(&self, now: Now) -> Result<Swept, StoreError> {
         let mut swept = Swept::default();
         let rows = self.rows().await?;
-        for _ in 0..1_000 {
-            tokio::task::yield_now().await;
-        }
+        self.let_others_go_first(8).await;
         for row in rows {
             let Ok(record) = row.record else { continue };
             if record.sweep_at().is_none_or(|at| at > now.expiry_at) {
@@ -415,10 +426,12 @@ impl RecordStore for PlantedStore {
     }
 
     fn read<'a>(&'a self, identity: &'a Identity) -> Answer<'a, Seen> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         Box::pin(self.read_bent(identity))
     }
 
     fn swap(&self, swap: Swap) -> Answer<'_, Swapped> {
+        self.calls.fetch_add(1, Ordering::Relaxed);
         Box::pin(self.swap_bent(swap))
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use counterfoil_core::{Effect, Expiry, Identity, Key, Operation, Receipt, Record, Scope, State, Why, action};
+use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 use super::kit::{Broken, Held, LEASE, MILLISECOND, Place, Trial, Verdict, done, identity, lease, must};
@@ -61,10 +62,12 @@ pub(super) async fn losing_writes_are_never_seen(trial: &mut Trial) -> Held {
     let now = place.read().await?.now.at;
     let marked = done(&first, Receipt::new(599, "lost"), Expiry::NewAction, now)?;
     let ended = Arc::new(AtomicBool::new(false));
+    let start = Arc::new(Barrier::new(4));
     let mut readers = JoinSet::new();
     for _ in 0..3 {
-        let (place, first, ended) = (place.clone(), first.clone(), ended.clone());
+        let (place, first, ended, start) = (place.clone(), first.clone(), ended.clone(), start.clone());
         readers.spawn(async move {
+            start.wait().await;
             while !ended.load(Ordering::Acquire) {
                 place.must_stand(Some(&first), "nothing but losing writes").await?;
                 tokio::task::yield_now().await;
@@ -72,6 +75,7 @@ pub(super) async fn losing_writes_are_never_seen(trial: &mut Trial) -> Held {
             Ok::<(), Broken>(())
         });
     }
+    start.wait().await;
     for number in 2..WRITES {
         let expected = Expected::Record { version: first.version, lease: lease(number) };
         let lost = place.send(expected, New::Put(marked.clone())).await?;
