@@ -6,8 +6,9 @@ use std::time::Duration;
 use counterfoil_core::{Identity, LeaseId, action};
 use tokio::time::Instant;
 
+use crate::error::StoreError;
 use crate::gate::Gate;
-use crate::seam::{Expected, New, RecordStore, Swap};
+use crate::seam::{Expected, New, RecordStore, Swap, Swapped};
 
 /// The pause between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -32,17 +33,17 @@ impl Gate {
 }
 
 /// Whether one of ours stood and is released.
-async fn release_once(
-    store: &dyn RecordStore,
-    identity: &Identity,
-    leases: &[LeaseId],
-) -> Result<bool, crate::error::StoreError> {
+async fn release_once(store: &dyn RecordStore, identity: &Identity, leases: &[LeaseId]) -> Result<bool, StoreError> {
     let seen = store.read(identity).await?;
     let Some(record) = seen.record.filter(|record| leases.contains(&record.lease.id)) else { return Ok(false) };
-    if action::release(Some(&record), record.lease.id).is_err() {
-        return Ok(false);
-    }
-    let expected = Expected::record(&record);
-    let swap = Swap { identity: identity.clone(), expected, new: New::Delete, not_after: None, note: None };
-    Ok(matches!(store.swap(swap).await?, crate::seam::Swapped::Won { .. }))
+    // A duplicate may have marked it as lapsed meanwhile: then it is taken back first.
+    let renewed = action::renew(Some(&record), record.lease.id, record.lease.span, seen.now.at);
+    let new = match (action::release(Some(&record), record.lease.id), renewed) {
+        (Ok(_), _) => New::Delete,
+        (Err(_), Ok(running)) => New::Put(running),
+        (Err(_), Err(_)) => return Ok(false),
+    };
+    let (expected, released) = (Expected::record(&record), new == New::Delete);
+    let swap = Swap { identity: identity.clone(), expected, new, not_after: None, note: None };
+    Ok(released && matches!(store.swap(swap).await?, Swapped::Won { .. }))
 }

@@ -38,11 +38,16 @@ impl Gate {
     pub async fn complete(&self, permit: &mut Permit, receipt: &Receipt) -> Result<Ended, StoreError> {
         points::pass("gate.complete.before-write");
         let (lease, policy) = (permit.lease(), permit.policy().clone());
-        let change = |record: Option<&Record>, now: Timestamp| {
-            match action::complete(record, lease, receipt.clone(), policy.retention, policy.expiry, now)? {
-                Completed::Write(record) => Ok(Some(New::Put(record))),
-                Completed::Already => Ok(None),
-            }
+        let change = |record: Option<&Record>, now: Timestamp| match action::complete(
+            record,
+            lease,
+            receipt.clone(),
+            policy.retention,
+            policy.expiry,
+            now,
+        )? {
+            Completed::Write(record) => Ok(Some(New::Put(record))),
+            Completed::Already => Ok(None),
         };
         match self.change(permit, change).await? {
             Ok(stands) => {
@@ -89,9 +94,8 @@ impl Gate {
     pub async fn doubt(&self, permit: &mut Permit, why: Why) -> Result<Ended, StoreError> {
         points::pass("gate.doubt.before-write");
         let lease = permit.lease();
-        let change = |record: Option<&Record>, now| {
-            action::doubt(record, lease, why, now).map(|record| record.map(New::Put))
-        };
+        let change =
+            |record: Option<&Record>, now| action::doubt(record, lease, why, now).map(|record| record.map(New::Put));
         match self.change(permit, change).await? {
             Ok(_) => Ok(Ended::Written { expires_at: None }),
             Err(refused) => Ok(Ended::Refused(refused)),
@@ -125,14 +129,8 @@ impl Gate {
             Verdict::Happened { .. } => NoteKind::ResolvedHappened,
             Verdict::DidNotHappen => NoteKind::ResolvedDidNotHappen,
         };
-        let note = Note {
-            identity: identity.clone(),
-            at: seen.now.at,
-            kind,
-            lease,
-            who: by.who.clone(),
-            why: by.why.clone(),
-        };
+        let note =
+            Note { identity: identity.clone(), at: seen.now.at, kind, lease, who: by.who.clone(), why: by.why.clone() };
         let swap = Swap { identity: identity.clone(), expected, new: new.clone(), not_after: None, note: Some(note) };
         match self.send(swap, &mut false).await? {
             Swapped::Won { .. } => Ok(Ok(())),
