@@ -70,7 +70,7 @@ impl SqliteStore {
             Claimed::Answer(answer) => Ok(self.begun(answer)),
             Claimed::Run { before, running } => {
                 self.put(tx, claim, before, &running)?;
-                Ok(Begun::Execute(Box::new(Permit::new(claim.identity().clone(), running, policy))))
+                Ok(Begun::Execute(Box::new(Permit::new(claim.identity().clone(), *running, policy))))
             }
         }
     }
@@ -171,7 +171,9 @@ impl SqliteStore {
                     self.put(tx, claim, before, &running)?;
                     Ok(Claimed::Answer(Executed::Unknown { since, why }))
                 }
-                State::Running | State::Done { .. } | State::Spent { .. } => Ok(Claimed::Run { before, running }),
+                State::Running | State::Done { .. } | State::Spent { .. } => {
+                    Ok(Claimed::Run { before, running: Box::new(running) })
+                }
             },
             // One record has one rule.
             Step::Learn(_) => Err(changed()),
@@ -208,7 +210,7 @@ impl SqliteStore {
 /// What a claim inside a caller's transaction comes to.
 enum Claimed<E> {
     Answer(Executed<E>),
-    Run { before: Option<Guarded>, running: Record },
+    Run { before: Option<Guarded>, running: Box<Record> },
 }
 
 /// The effect ended the caller's transaction.
