@@ -21,7 +21,10 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return print::usage(&error),
     };
-    print::follow_events();
+    print::follow_events(match arguments.command {
+        Command::Serve(_) => "info",
+        Command::Demo(_) | Command::Receipts(_) | Command::Migrate(_) | Command::Config(_) => "warn",
+    });
     match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => print::failure(&error),

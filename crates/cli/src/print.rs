@@ -41,10 +41,10 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
-/// Prints events as lines on standard error, as `COUNTERFOIL_LOG` asks (default `info`).
-pub(crate) fn follow_events() {
-    let filter = std::env::var("COUNTERFOIL_LOG").unwrap_or_else(|_| "info".to_owned());
-    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
+/// Prints events as lines on standard error, as `COUNTERFOIL_LOG` asks, else from `level` on.
+pub(crate) fn follow_events(level: &str) {
+    let asked = std::env::var("COUNTERFOIL_LOG").ok().and_then(|asked| EnvFilter::try_new(asked).ok());
+    let filter = asked.unwrap_or_else(|| EnvFilter::new(level));
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let events = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colours);
     // Somebody else's subscriber stays.

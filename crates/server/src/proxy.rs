@@ -78,6 +78,8 @@ async fn forward(target: Arc<Target>, mut request: Request<Body>) -> Result<Resp
         };
     }
     headers::remove_hop_by_hop(answer.headers_mut());
+    // A version belongs to its hop (RFC 9110 section 6.2): the upstream may speak HTTP/1.0 to us.
+    *answer.version_mut() = http::Version::HTTP_11;
     Ok(answer)
 }
 

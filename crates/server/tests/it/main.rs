@@ -1,5 +1,7 @@
 //! Tests of the server from outside: configurations, the proxy and the admin listener on loopback.
 //! What is true only of the built command belongs to the command line's tests and to `checks`.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops there")]
+
 mod config;
 mod golden;

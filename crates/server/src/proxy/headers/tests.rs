@@ -5,7 +5,9 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::{remove_hop_by_hop, tell_origin};
 
-fn map(lines: &[(&str, &str)]) -> HeaderMap {
+type Lines<'a> = &'a [(&'a str, &'a str)];
+
+fn map(lines: Lines<'_>) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in lines {
         headers.append(HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap());
@@ -21,7 +23,7 @@ fn lines(headers: &HeaderMap) -> Vec<(&str, &str)> {
 
 #[test]
 fn hop_by_hop() {
-    let rows: [(&[(&str, &str)], &[(&str, &str)]); 5] = [
+    let rows: [(Lines<'_>, Lines<'_>); 5] = [
         (&[("accept", "*/*")], &[("accept", "*/*")]),
         (
             &[("connection", "close"), ("keep-alive", "timeout=5"), ("te", "trailers"), ("accept", "*/*")],
@@ -57,7 +59,7 @@ fn hop_by_hop() {
 
 #[test]
 fn origin() {
-    let rows: [(&[(&str, &str)], &[(&str, &str)]); 3] = [
+    let rows: [(Lines<'_>, Lines<'_>); 3] = [
         (
             &[("host", "api.example")],
             &[
