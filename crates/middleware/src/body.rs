@@ -1,6 +1,7 @@
 //! The one body type of the crate, and reading a body up to a limit.
 //! What a body means (fingerprint, receipt) belongs to `request` and `remember`.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -14,12 +15,23 @@ use http_body_util::{BodyExt as _, Full};
 /// Any error, in a box.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
+/// A body broke off.
+#[derive(Debug, thiserror::Error)]
+#[error("the body broke off: {0}")]
+pub struct BodyError(#[source] BoxError);
+
+impl BodyError {
+    fn new(error: impl Into<BoxError>) -> Self {
+        Self(error.into())
+    }
+}
+
 /// A request's or answer's body: bytes in hand, or a stream.
 pub struct Body(Kind);
 
 enum Kind {
     Whole(Full<Bytes>),
-    Streamed(UnsyncBoxBody<Bytes, BoxError>),
+    Streamed(UnsyncBoxBody<Bytes, BodyError>),
 }
 
 impl Body {
@@ -29,7 +41,14 @@ impl Body {
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        Self(Kind::Streamed(body.map_err(Into::into).boxed_unsync()))
+        let mut body = Some(body);
+        if let Some(own) = (&mut body as &mut dyn Any).downcast_mut::<Option<Self>>().and_then(Option::take) {
+            return own;
+        }
+        match body {
+            Some(body) => Self(Kind::Streamed(body.map_err(BodyError::new).boxed_unsync())),
+            None => Self::empty(),
+        }
     }
 
     /// A body without bytes.
@@ -54,9 +73,9 @@ impl std::fmt::Debug for Body {
 
 impl http_body::Body for Body {
     type Data = Bytes;
-    type Error = BoxError;
+    type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut self.get_mut().0 {
             Kind::Whole(body) => Pin::new(body).poll_frame(cx).map_err(|never| match never {}),
             Kind::Streamed(body) => Pin::new(body).poll_frame(cx),
@@ -143,9 +162,9 @@ impl Resumed {
 
 impl http_body::Body for Resumed {
     type Data = Bytes;
-    type Error = BoxError;
+    type Error = BodyError;
 
-    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+    fn poll_frame(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = self.get_mut();
         match this.read.pop_front() {
             Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),

@@ -3,6 +3,7 @@
 //! Nothing is claimed before the handler runs, so a crash at any point leaves nothing or everything (PROTOCOL section
 //! 6, row 1). The transaction itself belongs to the store.
 
+use std::fmt::Display;
 use std::sync::{Arc, OnceLock};
 
 use counterfoil_core::{Claim, Policy, Receipt, Timestamp, Why};
@@ -131,7 +132,7 @@ pub(crate) async fn lead<S, R>(shared: Arc<Shared>, mut job: Box<Job<S>>, slot: 
 where
     S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
     S::Future: Send + 'static,
-    S::Error: Into<BoxError> + Send + 'static,
+    S::Error: Display + Send + 'static,
     R: http_body::Body<Data = bytes::Bytes> + Send + 'static,
     R::Error: Into<BoxError>,
 {

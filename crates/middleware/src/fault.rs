@@ -2,7 +2,7 @@
 
 /// An error of the guarded service that tells what is known of the request.
 ///
-/// A service that forwards returns it (in its own error, or boxed). Every other error of a guarded service is read as
+/// A service that forwards has it as its error, or in a box ([`BoxError`](crate::BoxError)). Every other error of a guarded service is read as
 /// [`Fault::Broken`]: nobody knows whether the effect happened.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {

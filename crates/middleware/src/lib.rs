@@ -40,7 +40,7 @@ mod wait;
 
 pub mod metrics;
 
-pub use self::body::{Body, BoxError};
+pub use self::body::{Body, BodyError, BoxError};
 pub use self::coupled::Coupled;
 pub use self::drain::{Drain, Drained};
 pub use self::error::Error;

@@ -247,3 +247,6 @@ pub(crate) fn refuse(rejection: &Rejection, matched: &Matched, digest: Option<Di
     }
     reject(rejection, &matched.terms, digest)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,9 @@
 //! What the handler's end says about the action: kept, released, or in doubt; and the receipt of a kept answer.
 //! The list of statuses belongs to `core::policy`, the list of headers to `replay`.
 
+use std::any::Any;
+use std::fmt::Display;
+
 use bytes::Bytes;
 use counterfoil_core::policy::{Answerer, Outcome, Remember};
 use counterfoil_core::wire::IDEMPOTENCY_REMEMBER;
@@ -104,11 +107,18 @@ impl Answered {
 }
 
 impl Failed {
-    /// What a service's error says.
-    pub(crate) fn error(error: BoxError) -> Self {
-        match error.downcast::<Fault>() {
-            Ok(fault) => Self::Fault(*fault),
-            Err(error) => Self::Fault(Fault::Broken(error.to_string())),
+    /// What a service's error says: a fault, boxed or not, tells it; every other error tells nothing.
+    pub(crate) fn error<E: Display + 'static>(error: E) -> Self {
+        let text = error.to_string();
+        let mut error = Some(error);
+        let any: &mut dyn Any = &mut error;
+        if let Some(fault) = any.downcast_mut::<Option<Fault>>().and_then(Option::take) {
+            return Self::Fault(fault);
+        }
+        let boxed = any.downcast_mut::<Option<BoxError>>().and_then(Option::take);
+        match boxed.map(|error| error.downcast::<Fault>()) {
+            Some(Ok(fault)) => Self::Fault(*fault),
+            Some(Err(_)) | None => Self::Fault(Fault::Broken(text)),
         }
     }
 
@@ -170,3 +180,6 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
     let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
     essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@
 //! limit keeps running, and keeps its place among those that run: the action is in doubt then, and a completion of the
 //! same lease still settles it. What an answer means belongs to `remember`, writing the end to `end`.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -39,7 +40,7 @@ pub(crate) async fn lead<S, R>(shared: Arc<Shared>, mut job: Box<Job<S>>, slot: 
 where
     S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
     S::Future: Send + 'static,
-    S::Error: Into<BoxError> + Send + 'static,
+    S::Error: Display + Send + 'static,
     R: http_body::Body<Data = Bytes> + Send + 'static,
     R::Error: Into<BoxError>,
 {
@@ -80,7 +81,7 @@ pub(crate) fn spawn<S, R>(
 where
     S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
     S::Future: Send + 'static,
-    S::Error: Into<BoxError> + Send + 'static,
+    S::Error: Display + Send + 'static,
     R: http_body::Body<Data = Bytes> + Send + 'static,
     R::Error: Into<BoxError>,
 {
@@ -98,14 +99,14 @@ where
 async fn handle<S, R>(mut service: S, request: Request<Body>, kept_max: usize) -> HandlerEnd
 where
     S: Service<Request<Body>, Response = Response<R>>,
-    S::Error: Into<BoxError>,
+    S::Error: Display + 'static,
     R: http_body::Body<Data = Bytes> + Send + 'static,
     R::Error: Into<BoxError>,
 {
     // A service that is not ready was not given the request.
-    let not_sent = |error: S::Error| Failed::Fault(Fault::NotSent(error.into().to_string()));
+    let not_sent = |error: S::Error| Failed::Fault(Fault::NotSent(error.to_string()));
     let ready = service.ready().await.map_err(not_sent)?;
-    let answer = ready.call(request).await.map_err(|error| Failed::error(error.into()))?;
+    let answer = ready.call(request).await.map_err(|error| Failed::error(error))?;
     Ok(Answered::read(answer.map(Body::new), kept_max).await)
 }
 
@@ -128,7 +129,7 @@ impl Run {
     where
         S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
         S::Future: Send + 'static,
-        S::Error: Into<BoxError> + Send + 'static,
+        S::Error: Display + Send + 'static,
         R: http_body::Body<Data = Bytes> + Send + 'static,
         R::Error: Into<BoxError>,
     {

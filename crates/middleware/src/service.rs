@@ -1,6 +1,7 @@
 //! What happens to a request, from its operation to its answer: the order of judgement, and the loop of a duplicate
 //! that waits. Running belongs to `run`; the answers of ours to `reject`.
 
+use std::fmt::Display;
 use std::future::Future;
 use std::mem;
 use std::pin::Pin;
@@ -32,7 +33,7 @@ impl<S, B, R> Service<Request<B>> for Guard<S>
 where
     S: Service<Request<Body>, Response = Response<R>> + Clone + Send + 'static,
     S::Future: Send + 'static,
-    S::Error: Into<BoxError> + Send + 'static,
+    S::Error: Display + Send + 'static,
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
     R: http_body::Body<Data = Bytes> + Send + 'static,
@@ -77,7 +78,7 @@ async fn guard<S, B, R>(shared: Arc<Shared>, service: S, request: Request<B>, ma
 where
     S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
     S::Future: Send + 'static,
-    S::Error: Into<BoxError> + Send + 'static,
+    S::Error: Display + Send + 'static,
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
     R: http_body::Body<Data = Bytes> + Send + 'static,
@@ -100,7 +101,7 @@ async fn decide<S, R>(shared: &Arc<Shared>, mut job: Box<Job<S>>) -> Response<Bo
 where
     S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
     S::Future: Send + 'static,
-    S::Error: Into<BoxError> + Send + 'static,
+    S::Error: Display + Send + 'static,
     R: http_body::Body<Data = Bytes> + Send + 'static,
     R::Error: Into<BoxError>,
 {
@@ -139,7 +140,7 @@ async fn attempt<S, R>(shared: &Arc<Shared>, mut job: Box<Job<S>>, look_first: b
 where
     S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
     S::Future: Send + 'static,
-    S::Error: Into<BoxError> + Send + 'static,
+    S::Error: Display + Send + 'static,
     R: http_body::Body<Data = Bytes> + Send + 'static,
     R::Error: Into<BoxError>,
 {

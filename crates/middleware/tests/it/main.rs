@@ -1,0 +1,14 @@
+//! The layer as its users see it: requests in, answers out, and what the store holds after them.
+//! Rules of single files are tested beside them; stores are tested in their crate.
+
+mod coupled;
+mod drain;
+mod duplicates;
+mod kit;
+mod limits;
+mod order;
+mod outage;
+mod remembered;
+mod routes;
+mod runs;
+mod store;
