@@ -9,6 +9,7 @@
 )]
 
 mod crash;
+mod e2e;
 mod house;
 mod powerloss;
 mod seeds;

@@ -5,7 +5,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{self, OpenOptions},
+    fs::{self, File, OpenOptions},
     io::Write,
     path::Path,
     sync::Arc,
@@ -77,10 +77,15 @@ impl Flow {
 
 /// Makes the files of a store, with a table for effects.
 pub(crate) fn born(directory: &Path) {
-    drop(opened(directory, Missing::Create));
+    made(directory);
     let made = "CREATE TABLE effect (id INTEGER PRIMARY KEY, key TEXT NOT NULL)";
     raw(directory).execute_batch(made).expect("the table is made");
-    fs::write(directory.join(EFFECTS), "").expect("the file is made");
+    File::create(directory.join(EFFECTS)).and_then(|file| file.sync_all()).expect("the file is made");
+}
+
+/// Makes the store's file, where it does not stand whole already.
+pub(crate) fn made(directory: &Path) {
+    drop(opened(directory, Missing::Create));
 }
 
 /// Opens the store as a process that starts.

@@ -81,13 +81,18 @@ fn every_kill_of(flow: Flow) -> Vec<Killed> {
 }
 
 impl Killed {
-    /// Restarts on a copy of what the killed process left, and lets `check` look.
-    async fn restart<C: Future<Output = ()>>(&self, check: impl FnOnce(Restarted) -> C) {
+    fn copy(&self) -> TempDir {
         let copy = tempfile::tempdir().expect("there is room for temporary files");
         for entry in fs::read_dir(self.home.path()).expect("it is there") {
             let entry = entry.expect("it can be read");
             fs::copy(entry.path(), copy.path().join(entry.file_name())).expect("it can be copied");
         }
+        copy
+    }
+
+    /// Restarts on a copy of what the killed process left, and lets `check` look.
+    async fn restart<C: Future<Output = ()>>(&self, check: impl FnOnce(Restarted) -> C) {
+        let copy = self.copy();
         let before = effects(copy.path(), self.flow);
         let store = action::open(copy.path());
         let gate = Gate::new(store.clone()).expect("a gate opens");
@@ -268,5 +273,30 @@ async fn a_coupled_action_is_nothing_or_everything() {
         assert_eq!(told, Told::Answered(Receipt::new(201, "row 1")), "{}: a retry completes it", killed.point);
         assert_eq!(effects(directory, Flow::Coupled), 1, "{}: and runs it once", killed.point);
         assert_eq!(store.about().await.expect("the store answers").records, 1, "{}", killed.point);
+    }
+}
+
+/// Whoever restarts may crash as well, at every point of that.
+#[tokio::test]
+async fn a_crash_while_restarting_changes_nothing() {
+    let flow = Flow::Complete;
+    let passes = passes(flow);
+    let before_its_end = passes.iter().position(|point| point == "gate.complete.before-write").expect("it is passed");
+    let claimed = killed(flow, &passes, before_its_end);
+    let restart = |pass: usize| {
+        let copy = claimed.copy();
+        let over = process::run(&format!("restart {pass}"), copy.path());
+        (copy, over)
+    };
+    let (_, over) = restart(0);
+    let restarts = over.well().after("passed").count();
+    assert!(restarts >= 3, "a restart writes");
+    for pass in 1..=restarts {
+        let (home, over) = restart(pass);
+        over.killed();
+        let point = format!("a restart's pass {pass}");
+        let again = Killed { flow, point, stands: Stands::Claim { effect: true }, home };
+        again.restart(never_again).await;
+        again.restart(completed_late).await;
     }
 }

@@ -33,12 +33,18 @@ fn in_its_role() {
             let told = on_runtime(act(&directory, flow, key, || points::set_hook(stand_still)));
             say(&format!("ended as {}", owner::words(&told)));
         }
+        ["restart", pass] => {
+            kill_at(number(pass));
+            points::set_hook(told_points);
+            drop(action::open(&directory));
+        }
         ["load", seed, pass] => {
             kill_at(number(pass));
             points::set_hook(|_| passed());
             on_runtime(load::work(&directory, u64::from(number(seed))));
         }
         ["power", seed] => on_runtime(crate::powerloss::store::work(&directory, u64::from(number(seed)))),
+        ["power-new", seed] => on_runtime(crate::powerloss::store::work_anew(&directory, u64::from(number(seed)))),
         ["raw", synchronous] => crate::powerloss::raw::work(&directory, synchronous),
         _ => panic!("nobody knows the role {words:?}"),
     }

@@ -2,21 +2,30 @@
 //!
 //! What does not belong here: the simulation (`disk.rs`, `trace.rs`).
 
-use std::{collections::BTreeSet, path::Path};
+use std::{collections::BTreeSet, fs::File, path::Path};
 
-use counterfoil_core::{State, Why};
-use counterfoil_store::Gate;
+use counterfoil_core::{State, Why, record::Standing};
+use counterfoil_store::{Gate, RecordStore};
 
 use super::{run, trace::Event};
 use crate::crash::{
     action::{self, Flow, Told},
     load,
-    process::say,
+    process::{self, say},
 };
 
 const SEED: u64 = 0x0ff;
 const TASKS: u32 = 4;
-const ACTIONS: u32 = 12;
+const ACTIONS: u32 = 6;
+
+/// The process: a store made, and then the same.
+pub(crate) async fn work_anew(directory: &Path, seed: u64) {
+    action::born(directory);
+    // The effects elsewhere are this test's own, and so is the directory's sync for them.
+    File::open(directory).and_then(|directory| directory.sync_all()).expect("a directory can be synced");
+    say("born");
+    work(directory, seed).await;
+}
 
 /// The process: a store used, closed, and used again, while another connection moves its log into the file.
 pub(crate) async fn work(directory: &Path, seed: u64) {
@@ -66,6 +75,7 @@ async fn act(store: &counterfoil_store::SqliteStore, gate: &Gate, directory: &Pa
 /// What the process has said so far.
 #[derive(Default)]
 struct Said {
+    born: bool,
     claimed: BTreeSet<String>,
     doubted: BTreeSet<String>,
     answered: BTreeSet<(Flow, String)>,
@@ -74,6 +84,7 @@ struct Said {
 impl Said {
     fn hear(&mut self, line: &str) {
         match line.split(' ').collect::<Vec<_>>()[..] {
+            ["born"] => self.born = true,
             ["claimed", key] => drop(self.claimed.insert(key.to_owned())),
             ["doubted", key] => drop(self.doubted.insert(key.to_owned())),
             ["answered", flow, key] => drop(self.answered.insert((Flow::named(flow), key.to_owned()))),
@@ -84,6 +95,10 @@ impl Said {
     /// That all of it stands in `directory`, which a loss of power left.
     fn stands(&self, directory: &Path, moment: &str) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime starts");
+        if !self.born {
+            action::made(directory);
+            return;
+        }
         runtime.block_on(async {
             let store = action::open(directory);
             let records = load::records(&store).await;
@@ -91,6 +106,11 @@ impl Said {
             let elsewhere = |key: &String| records.get(&("elsewhere".to_owned(), key.clone()));
             for key in &self.claimed {
                 assert!(elsewhere(key).is_some(), "{moment}: {key} may run, and its claim is not there");
+            }
+            let now = store.now();
+            for ((_, key), record) in &records {
+                let running = matches!(record.standing(now), Standing::Running { .. });
+                assert!(!running, "{moment}: the process is gone, and {key} is not in doubt");
             }
             for key in &self.doubted {
                 let state = elsewhere(key).map(|record| &record.state);
@@ -105,11 +125,11 @@ impl Said {
     }
 }
 
-#[test]
-fn nothing_answered_is_lost() {
-    let recorded = run(&format!("power {SEED}"), action::born);
+/// Cuts the power again and again while a process works in `role`, and looks what stands after each cut.
+fn check(role: &str, born: impl FnOnce(&Path)) {
+    let recorded = run(&format!("{role} {SEED}"), born);
     let mut random = fastrand::Rng::with_seed(SEED);
-    let mut said = Said::default();
+    let mut said = Said { born: role == "power", ..Said::default() };
     let mut cuts = 0;
     recorded.cuts(|disk, event| {
         if let Event::Said { line } = event {
@@ -118,10 +138,30 @@ fn nothing_answered_is_lost() {
         cuts += 1;
         for (kind, image) in [("strict", disk.strict()), ("lucky", disk.lucky(&mut random))] {
             let directory = super::written(&image);
-            said.stands(directory.path(), &format!("seed {SEED:#x}, cut {cuts}, {kind}"));
+            said.stands(directory.path(), &format!("{role}, seed {SEED:#x}, cut {cuts}, {kind}"));
         }
     });
     assert_eq!(said.answered.len() + said.doubted.len(), 2 * (TASKS * ACTIONS) as usize, "every action is told");
     assert!(!said.doubted.is_empty() && !said.claimed.is_empty(), "every kind of action is told");
-    assert!(cuts > 200, "the power was cut {cuts} times");
+    assert!(cuts > 100, "the power was cut {cuts} times");
+}
+
+#[test]
+fn nothing_answered_is_lost() {
+    check("power", action::born);
+}
+
+/// The files that a killed process left are used: nothing is made anew.
+#[test]
+fn nothing_answered_after_a_crash_is_lost() {
+    check("power", |directory| {
+        action::born(directory);
+        process::run("action complete 9", directory).killed();
+    });
+}
+
+/// The store itself is made while the power may go.
+#[test]
+fn nothing_answered_by_a_new_store_is_lost() {
+    check("power-new", |_| {});
 }

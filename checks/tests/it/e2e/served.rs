@@ -1,0 +1,86 @@
+//! `counterfoil serve` as a process, and the other commands beside it.
+//!
+//! What does not belong here: what is sent through it.
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::process::{Process, alone, counterfoil};
+
+/// A serving process and its addresses.
+pub(super) struct Served {
+    pub(super) process: Process,
+    address: String,
+    admin: String,
+}
+
+impl Served {
+    /// One tenant, the store at `store`, which is made where it does not stand.
+    pub(super) fn start(store: &Path, upstream: &str) -> Self {
+        Self::with(&["--principal", "none", "--store", &place(store), "--upstream", upstream], None)
+    }
+
+    /// With these arguments, in `directory` where one is given, on addresses that the system chooses.
+    pub(super) fn with(arguments: &[&str], directory: Option<&Path>) -> Self {
+        let mut command = Command::new(counterfoil());
+        command.arg("serve").args(arguments).args(["--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"]);
+        if let Some(directory) = directory {
+            command.current_dir(directory);
+        }
+        let process = Process::start(&mut command);
+        let told = process.logs("listening listen=");
+        let (address, rest) = told.split_once(" admin=").expect("it tells both addresses");
+        let admin = rest.split(' ').next().expect("an address").to_owned();
+        Self { process, address: address.to_owned(), admin }
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    pub(super) fn admin_url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.admin)
+    }
+
+    /// Stops it in order.
+    pub(super) fn stop(mut self) {
+        self.process.signal(Signal::TERM);
+        let status = self.process.end();
+        assert!(status.success(), "{status}");
+    }
+}
+
+pub(super) fn place(store: &Path) -> String {
+    format!("sqlite:{}", store.display())
+}
+
+/// Runs a command to its end.
+pub(super) fn run(arguments: &[&str], directory: &Path) -> Output {
+    let mut command = Command::new(counterfoil());
+    let command = alone(&mut command).args(arguments).current_dir(directory);
+    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// Runs `counterfoil receipts` on the store, where it must succeed.
+pub(super) fn receipts(store: &Path, arguments: &[&str]) -> String {
+    let output = try_receipts(store, arguments);
+    assert!(output.status.success(), "receipts {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("it says text")
+}
+
+pub(super) fn try_receipts(store: &Path, arguments: &[&str]) -> Output {
+    let place = place(store);
+    let arguments = [&["receipts"], arguments, &["--store", &place]].concat();
+    run(&arguments, store.parent().expect("a store stands in a directory"))
+}
+
+/// The records in doubt, as JSON.
+pub(super) fn in_doubt(store: &Path) -> Vec<Value> {
+    let listed = receipts(store, &["list", "--state", "unknown", "--json", "--show-key"]);
+    listed.lines().map(|line| serde_json::from_str(line).expect("it lists JSON")).collect()
+}
