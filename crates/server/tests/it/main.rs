@@ -3,5 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops there")]
 
+mod admin;
+mod caller;
 mod config;
 mod golden;
+mod proxy;
+mod reference;
+mod running;
+mod stop;
+mod upgrade;
+mod upstream;
