@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use counterfoil_core::Timestamp;
 use counterfoil_server::config::{StorePlace, parse_span};
 
 /// Keeps the receipt of an action, so that a retry gets the result and not a second effect.
@@ -248,7 +247,7 @@ pub(crate) struct Quarantine {
     /// From now on, keys that are dated before this instant, or not at all, do not run: the first moment the restored
     /// store serves, plus a margin for clocks. Like 2026-03-01T12:00:00Z, or now.
     #[arg(long, value_name = "INSTANT", value_parser = crate::instant::parse, conflicts_with = "lift")]
-    pub(crate) before: Option<Option<Timestamp>>,
+    pub(crate) before: Option<crate::instant::Moment>,
     /// End the quarantine.
     #[arg(long)]
     pub(crate) lift: bool,

@@ -12,14 +12,23 @@ pub(crate) fn print(at: Timestamp) -> String {
     }
 }
 
-/// Reads an instant: RFC 3339 with its offset, or `now`, which is `None`.
-pub(crate) fn parse(text: &str) -> Result<Option<Timestamp>, String> {
+/// An instant as an argument names it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Moment {
+    /// When the store reads it.
+    Now,
+    /// This one.
+    At(Timestamp),
+}
+
+/// Reads an instant: RFC 3339 with its offset, or `now`.
+pub(crate) fn parse(text: &str) -> Result<Moment, String> {
     if text == "now" {
-        return Ok(None);
+        return Ok(Moment::Now);
     }
     let instant: jiff::Timestamp =
         text.parse().map_err(|_| format!("{text:?} is no instant; write one like 2026-03-01T12:00:00Z, or now"))?;
-    Ok(Some(Timestamp::from_millis(instant.as_millisecond())))
+    Ok(Moment::At(Timestamp::from_millis(instant.as_millisecond())))
 }
 
 /// An age in its two largest units.

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::args::Quarantine;
 use crate::error::CliError;
+use crate::instant::Moment;
 use crate::{instant, print, settings};
 
 pub(super) async fn run(arguments: &Quarantine) -> Result<(), CliError> {
@@ -13,7 +14,10 @@ pub(super) async fn run(arguments: &Quarantine) -> Result<(), CliError> {
     let about = store.records().about().await?;
     let stands = match arguments.before {
         Some(before) => {
-            let before = before.unwrap_or(about.now.at);
+            let before = match before {
+                Moment::Now => about.now.at,
+                Moment::At(instant) => instant,
+            };
             // An earlier instant would let keys run that the standing quarantine holds back.
             if about.quarantine_before.is_some_and(|stands| before < stands) {
                 return Err(CliError::Refused("a later quarantine stands already: lift it first".to_owned()));
