@@ -74,7 +74,9 @@ fn what_is_malformed_never_reaches_the_service() {
     }
     let twice = Sent { key: "k-1", body: "{}", headers: &["Idempotency-Key: k-1"] };
     curl("POST", &url, twice).is_problem(400, "malformed-key");
-    post_body(&url, "k-1", &"x".repeat(1 + (1 << 20))).is_problem(413, "body-too-large");
+    let large = home.path().join("large.json");
+    std::fs::write(&large, "x".repeat(1 + (1 << 20))).expect("a file");
+    post_body(&url, "k-1", &format!("@{}", large.display())).is_problem(413, "body-too-large");
     assert_eq!(upstream.calls(), 0);
     served.stop();
 }
