@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use counterfoil_server::config::{StorePlace, parse_span};
+use counterfoil_server::config::{SPAN_ACCEPTED, STORE_ACCEPTED, StorePlace, parse_span};
 
 /// Keeps the receipt of an action, so that a retry gets the result and not a second effect.
 ///
@@ -76,7 +76,7 @@ pub(crate) enum Config {
 #[derive(Args, Debug)]
 pub(crate) struct Place {
     /// Where records are kept: sqlite:PATH.
-    #[arg(long, value_name = "STORE", value_parser = StorePlace::parse)]
+    #[arg(long, value_name = "STORE", value_parser = parse_store)]
     pub(crate) store: Option<StorePlace>,
     /// The configuration file that names the store.
     #[arg(long, value_name = "FILE")]
@@ -110,7 +110,7 @@ pub(crate) struct List {
     #[arg(long, value_name = "STATE", value_delimiter = ',')]
     pub(crate) state: Vec<StateName>,
     /// Only records that have been in their state for longer, such as 15m or 7d.
-    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    #[arg(long, value_name = "SPAN", value_parser = parse_age)]
     pub(crate) older_than: Option<Duration>,
     /// At most so many records.
     #[arg(long, value_name = "COUNT", default_value_t = 1000)]
@@ -183,7 +183,7 @@ pub(crate) struct Resolve {
     #[arg(long)]
     pub(crate) owner_stopped: bool,
     /// How long the result is promised [default: what --config says of the operation, else 24h].
-    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    #[arg(long, value_name = "SPAN", value_parser = parse_age)]
     pub(crate) retention: Option<Duration>,
 }
 
@@ -198,6 +198,14 @@ pub(crate) struct Version {
 const LEASE_DIGITS_MIN: usize = 4;
 /// The most characters of who and why.
 const NOTE_CHARS_MAX: usize = 1000;
+
+fn parse_store(text: &str) -> Result<StorePlace, String> {
+    StorePlace::parse(text).map_err(|fault| format!("{fault}; accepted: {STORE_ACCEPTED}"))
+}
+
+fn parse_age(text: &str) -> Result<Duration, String> {
+    parse_span(text).map_err(|fault| format!("{fault}; accepted: {SPAN_ACCEPTED}"))
+}
 
 fn parse_version(text: &str) -> Result<Version, String> {
     let (number, lease) = match text.split_once(':') {
