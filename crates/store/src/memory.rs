@@ -3,6 +3,7 @@
 //! Everything is **lost on restart**: after it every key names a new action, so an effect may be repeated. There are
 //! no transactions here, and so no function that takes one. No rule belongs here; guards and indexes only.
 
+mod places;
 mod rows;
 
 use std::collections::VecDeque;
@@ -11,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use counterfoil_core::{Holder, Identity, Now, Timestamp, Write, action, record::Standing};
 
+use self::places::Hashing;
 use self::rows::Rows;
 use crate::clock::{Clock, HighWater, SystemClock};
 use crate::error::{ErrorKind, StoreError};
@@ -39,6 +41,7 @@ pub struct MemoryStore {
     holder: Holder,
     born_at: Timestamp,
     records_max: usize,
+    hashing: Hashing,
     kept: Mutex<Kept>,
 }
 
@@ -68,6 +71,7 @@ impl MemoryStore {
             holder: Holder::from_bytes(holder),
             born_at,
             records_max: RECORDS_MAX,
+            hashing: Hashing::default(),
             kept: Mutex::default(),
         }
     }
@@ -91,9 +95,10 @@ impl MemoryStore {
     }
 
     fn apply(&self, swap: Swap) -> Result<Swapped, StoreError> {
+        let hash = self.hashing.of(&swap.identity);
         let mut kept = self.kept();
         let now = self.clock.now();
-        let stands = kept.rows.get(&swap.identity);
+        let stands = kept.rows.get(hash, &swap.identity);
         if !swap.expected.holds(stands) {
             return Ok(Swapped::Lost { stands: stands.cloned(), now });
         }
@@ -110,9 +115,9 @@ impl MemoryStore {
                 if swap.expected == Expected::Absent {
                     kept.make_room(self.records_max, now)?;
                 }
-                kept.rows.put(swap.identity, record.clone());
+                kept.rows.put(hash, swap.identity, record.clone());
             }
-            None => kept.rows.remove(&swap.identity),
+            None => kept.rows.remove(hash, &swap.identity),
         }
         if let Some(note) = swap.note {
             kept.append(note);
@@ -138,7 +143,7 @@ impl MemoryStore {
         let mut after = 0;
         loop {
             let chunk = self.kept().rows.identities_after(after, SEARCH_CHUNK);
-            let Some((last, _)) = chunk.last() else { return found };
+            let Some((last, ..)) = chunk.last() else { return found };
             after = *last;
             for (position, identity) in chunk {
                 if found.len() == limit {
@@ -148,7 +153,7 @@ impl MemoryStore {
                 if identity.key.as_str() != text && !by_digest() {
                     continue;
                 }
-                let record = self.kept().rows.get(&identity).cloned();
+                let record = self.kept().rows.get(self.hashing.of(&identity), &identity).cloned();
                 if let Some(record) = record {
                     found.push(Listed { position, identity: Identity::clone(&identity), record: Ok(record) });
                 }
@@ -219,12 +224,12 @@ impl Kept {
         let mut due = self.rows.due(now.expiry_at, rows_max.saturating_add(1));
         swept.more = due.len() > rows_max;
         due.truncate(rows_max);
-        for identity in due {
-            let Some(record) = self.rows.get(&identity) else { continue };
+        for (hash, identity) in due {
+            let Some(record) = self.rows.get(hash, &identity) else { continue };
             let was_done = matches!(record.state, counterfoil_core::State::Done { .. });
             match action::sweep(record, now) {
-                Some(Write::Delete) => self.rows.remove(&identity),
-                Some(Write::Put(record)) => self.rows.put(Identity::clone(&identity), record),
+                Some(Write::Delete) => self.rows.remove(hash, &identity),
+                Some(Write::Put(record)) => self.rows.put(hash, Identity::clone(&identity), record),
                 Some(Write::Claim { .. }) | None => continue,
             }
             if was_done { swept.expired += 1 } else { swept.spent += 1 }
@@ -244,8 +249,9 @@ impl RecordStore for MemoryStore {
 
     fn read<'a>(&'a self, identity: &'a Identity) -> Answer<'a, Seen> {
         Box::pin(async move {
+            let hash = self.hashing.of(identity);
             let kept = self.kept();
-            Ok(Seen { record: kept.rows.get(identity).cloned(), now: self.clock.now() })
+            Ok(Seen { record: kept.rows.get(hash, identity).cloned(), now: self.clock.now() })
         })
     }
 

@@ -1,17 +1,19 @@
 //! The rows of the memory store and their indexes: by identity, in order of making, unsettled, and due.
 //! Guards, time and locking belong to the parent.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::Arc;
 
 use counterfoil_core::{Identity, Record, State, Timestamp};
 
+use super::places::Places;
 use crate::seam::Listed;
 
+/// Every call names an identity together with its hash.
 #[derive(Debug, Default)]
 pub(super) struct Rows {
-    positions: HashMap<Arc<Identity>, u64>,
+    places: Places,
     rows: BTreeMap<u64, Row>,
     /// Stored as Running or Unknown.
     unsettled: BTreeSet<u64>,
@@ -23,6 +25,7 @@ pub(super) struct Rows {
 
 #[derive(Debug)]
 struct Row {
+    hash: u64,
     identity: Arc<Identity>,
     record: Record,
 }
@@ -32,34 +35,37 @@ impl Rows {
         self.rows.len()
     }
 
-    pub(super) fn get(&self, identity: &Identity) -> Option<&Record> {
-        let position = self.positions.get(identity)?;
-        self.rows.get(position).map(|row| &row.record)
+    fn position(&self, hash: u64, identity: &Identity) -> Option<u64> {
+        self.places.find(hash, |position| self.rows.get(&position).is_some_and(|row| *row.identity == *identity))
+    }
+
+    pub(super) fn get(&self, hash: u64, identity: &Identity) -> Option<&Record> {
+        let position = self.position(hash, identity)?;
+        self.rows.get(&position).map(|row| &row.record)
     }
 
     /// Writes a record in its place, or as the newest row.
-    pub(super) fn put(&mut self, identity: Identity, record: Record) {
-        let position = self.positions.get(&identity).copied();
-        let position = position.unwrap_or_else(|| self.last.saturating_add(1));
-        self.last = self.last.max(position);
+    pub(super) fn put(&mut self, hash: u64, identity: Identity, record: Record) {
         if let State::Done { expires_at, .. } = &record.state {
             self.promised_until = self.promised_until.max(Some(*expires_at));
         }
         let sweep_at = record.sweep_at();
-        let before = match self.rows.get_mut(&position) {
-            Some(row) => std::mem::replace(&mut row.record, record).sweep_at(),
+        let place = self.position(hash, &identity).and_then(|at| self.rows.get_mut(&at).map(|row| (at, row)));
+        let (position, before) = match place {
+            Some((position, row)) => (position, std::mem::replace(&mut row.record, record).sweep_at()),
             None => {
-                let identity = Arc::new(identity);
-                self.positions.insert(identity.clone(), position);
-                self.rows.insert(position, Row { identity, record });
-                None
+                self.last = self.last.saturating_add(1);
+                self.places.insert(hash, self.last);
+                self.rows.insert(self.last, Row { hash, identity: Arc::new(identity), record });
+                (self.last, None)
             }
         };
         self.index(position, before, sweep_at);
     }
 
-    pub(super) fn remove(&mut self, identity: &Identity) {
-        let Some(position) = self.positions.remove(identity) else { return };
+    pub(super) fn remove(&mut self, hash: u64, identity: &Identity) {
+        let Some(position) = self.position(hash, identity) else { return };
+        self.places.remove(hash, position);
         self.unsettled.remove(&position);
         if let Some(at) = self.rows.remove(&position).and_then(|row| row.record.sweep_at()) {
             self.due.remove(&(at, position));
@@ -106,9 +112,9 @@ impl Rows {
     }
 
     /// Identities that a sweep may change at `now`, longest due first.
-    pub(super) fn due(&self, now: Timestamp, limit: usize) -> Vec<Arc<Identity>> {
+    pub(super) fn due(&self, now: Timestamp, limit: usize) -> Vec<(u64, Arc<Identity>)> {
         let due = self.due.range(..=(now, u64::MAX)).filter_map(|(_, position)| self.rows.get(position));
-        due.take(limit).map(|row| row.identity.clone()).collect()
+        due.take(limit).map(|row| (row.hash, row.identity.clone())).collect()
     }
 
     /// When the oldest row was claimed.
@@ -123,9 +129,9 @@ impl Rows {
 
     #[cfg(test)]
     pub(super) fn assert_whole(&self) {
-        assert_eq!(self.positions.len(), self.rows.len());
-        for (identity, position) in &self.positions {
-            assert_eq!(self.rows[position].identity, *identity);
+        assert_eq!(self.places.len(), self.rows.len());
+        for (position, row) in &self.rows {
+            assert_eq!(self.position(row.hash, &row.identity), Some(*position));
         }
         let sweep_at = |at: &u64| self.rows[at].record.sweep_at();
         let unsettled: BTreeSet<u64> = self.rows.keys().copied().filter(|at| sweep_at(at).is_none()).collect();
