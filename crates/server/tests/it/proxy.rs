@@ -136,7 +136,7 @@ async fn failures_of_the_upstream() {
     let early =
         Play::Send("HTTP/1.1 103 Early Hints\r\nlink: a\r\n\r\nHTTP/1.1 201 Created\r\ncontent-length: 0\r\n\r\n");
     let (unknown, settled) = ([(502, "outcome-unknown"), (409, "outcome-unknown")], [(400, ""), (400, "")]);
-    let rows: [(&str, Play, &str, [(u16, &str); 2], usize); 9] = [
+    let rows = [
         ("closed without a byte", Play::Close, "", unknown, 1),
         ("cut off in the body", cut, "", unknown, 1),
         ("no HTTP", garbled, "", unknown, 1),
