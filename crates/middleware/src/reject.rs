@@ -35,6 +35,8 @@ pub(crate) enum Rejection {
     MalformedBody {
         why: String,
     },
+    /// The request asks to leave HTTP, which cannot be guarded.
+    Upgrade,
     BodyTooLarge {
         limit: usize,
     },
@@ -116,6 +118,7 @@ impl Rejection {
             Self::MalformedKey(error) => Row::new(P::MalformedKey, error.to_string()),
             Self::MalformedPath { why } => Row::new(P::MalformedPath, why.clone()),
             Self::MalformedBody { why } => Row::new(P::MalformedBody, why.clone()),
+            Self::Upgrade => Row::new(P::NotSupported, "an upgrade cannot be guarded; send it without a key, or without Upgrade"),
             Self::BodyTooLarge { limit } => Row::new(P::BodyTooLarge, format!("at most {limit} bytes are guarded; nothing was run")),
             Self::Principal(PrincipalFault::Unauthenticated { detail, .. }) => Row::new(P::Unauthenticated, detail.clone()),
             Self::Principal(PrincipalFault::Forbidden { detail }) => Row::new(P::Forbidden, detail.clone()),
@@ -206,6 +209,7 @@ pub(crate) fn reject(rejection: &Rejection, terms: &Terms, digest: Option<Digest
         | Rejection::MalformedKey(_)
         | Rejection::MalformedPath { .. }
         | Rejection::MalformedBody { .. }
+        | Rejection::Upgrade
         | Rejection::BodyTooLarge { .. }
         | Rejection::Principal(_)
         | Rejection::Mismatch

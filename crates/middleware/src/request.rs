@@ -6,8 +6,8 @@ use std::pin::pin;
 use bytes::Bytes;
 use counterfoil_core::wire::{IDEMPOTENCY_KEY, parse_key};
 use counterfoil_core::{Asked, Claim, Identity};
-use http::Request;
 use http::request::Parts;
+use http::{HeaderMap, Request, header};
 
 use crate::body::{BoxError, Gathered, gather};
 use crate::operation::Matched;
@@ -31,12 +31,23 @@ where
     let scope = settings.principal.principal(&parts).await.map_err(Rejection::Principal)?;
     let lines = parts.headers.get_all(IDEMPOTENCY_KEY).iter().map(http::HeaderValue::as_bytes);
     let key = parse_key(lines).map_err(Rejection::MalformedKey)?.ok_or(Rejection::MissingKey)?;
+    if asks_to_leave(&parts.headers) {
+        return Err(Rejection::Upgrade);
+    }
     let body = read(body, settings.request_body_max).await?;
     let asked = asked(&parts, &matched.path, body.clone());
     let identity = Identity::new(scope, matched.operation.clone(), key);
     let claim = Claim::new(identity, asked, &matched.terms.rule)
         .map_err(|error| Rejection::MalformedBody { why: error.to_string() })?;
     Ok(Admitted { parts, body, claim })
+}
+
+/// Whether an upgrade is asked for that cannot just be ignored: every one but the offer of cleartext HTTP/2, which some
+/// clients make with every request and any server may pass over (RFC 9110 section 7.8).
+fn asks_to_leave(headers: &HeaderMap) -> bool {
+    let lines = headers.get_all(header::UPGRADE).iter();
+    let mut protocols = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
+    protocols.any(|protocol| !protocol.trim_ascii().is_empty() && !protocol.trim_ascii().eq_ignore_ascii_case(b"h2c"))
 }
 
 async fn read<B>(body: B, limit: usize) -> Result<Bytes, Rejection>

@@ -106,7 +106,7 @@ where
     // A service that is not ready was not given the request.
     let not_sent = |error: S::Error| Failed::Fault(Fault::NotSent(error.to_string()));
     let ready = service.ready().await.map_err(not_sent)?;
-    let answer = ready.call(request).await.map_err(|error| Failed::error(error))?;
+    let answer = ready.call(request).await.map_err(Failed::error)?;
     Ok(Answered::read(answer.map(Body::new), kept_max).await)
 }
 

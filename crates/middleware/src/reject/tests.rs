@@ -46,6 +46,7 @@ fn rejections() -> Vec<Rejection> {
         Rejection::MalformedKey(counterfoil_core::Error::KeyEmpty),
         Rejection::MalformedPath { why: "the path has an empty segment".to_owned() },
         Rejection::MalformedBody { why: "it broke off".to_owned() },
+        Rejection::Upgrade,
         Rejection::BodyTooLarge { limit: 1024 },
         Rejection::Principal(PrincipalFault::Unauthenticated { detail: "send a token".to_owned(), challenge }),
         Rejection::Principal(PrincipalFault::Unauthenticated { detail: "no peer".to_owned(), challenge: None }),

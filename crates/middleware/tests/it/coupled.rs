@@ -117,7 +117,8 @@ async fn an_answer_without_its_receipt_is_not_believed() {
 
 #[tokio::test]
 async fn other_ends_without_a_receipt_leave_nothing() {
-    let table: [(&str, fn(Arc<SqliteStore>) -> Handler, &str); 4] = [
+    type Case = (&'static str, fn(Arc<SqliteStore>) -> Handler, &'static str);
+    let table: [Case; 4] = [
         (
             "404",
             |_| handler(|_| async { Ok(Response::builder().status(404).body(Body::empty()).unwrap()) }),

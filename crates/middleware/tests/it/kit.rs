@@ -20,9 +20,9 @@ use tower::{Layer as _, ServiceExt as _, service_fn};
 
 use crate::store::Scripted;
 
-pub type Handler = BoxCloneSyncService<Request<Body>, Response<Body>, Fault>;
+pub(crate) type Handler = BoxCloneSyncService<Request<Body>, Response<Body>, Fault>;
 
-pub fn handler<F, Ended>(run: F) -> Handler
+pub(crate) fn handler<F, Ended>(run: F) -> Handler
 where
     F: Fn(Request<Body>) -> Ended + Clone + Send + Sync + 'static,
     Ended: Future<Output = Result<Response<Body>, Fault>> + Send + 'static,
@@ -31,7 +31,7 @@ where
 }
 
 /// A handler that answers 201 and counts its effects.
-pub fn counting(effects: &Arc<AtomicUsize>) -> Handler {
+pub(crate) fn counting(effects: &Arc<AtomicUsize>) -> Handler {
     let effects = effects.clone();
     handler(move |_| {
         let number = effects.fetch_add(1, Ordering::SeqCst) + 1;
@@ -40,18 +40,18 @@ pub fn counting(effects: &Arc<AtomicUsize>) -> Handler {
 }
 
 /// A handler that says when it has begun and ends when it is let go, with 201.
-pub struct Held {
-    pub begun: Arc<Notify>,
-    pub go: Arc<Notify>,
-    pub effects: Arc<AtomicUsize>,
+pub(crate) struct Held {
+    pub(crate) begun: Arc<Notify>,
+    pub(crate) go: Arc<Notify>,
+    pub(crate) effects: Arc<AtomicUsize>,
 }
 
 impl Held {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { begun: Arc::default(), go: Arc::default(), effects: Arc::default() }
     }
 
-    pub fn handler(&self) -> Handler {
+    pub(crate) fn handler(&self) -> Handler {
         let (begun, go, effects) = (self.begun.clone(), self.go.clone(), self.effects.clone());
         handler(move |_| {
             let (begun, go, effects) = (begun.clone(), go.clone(), effects.clone());
@@ -64,31 +64,31 @@ impl Held {
     }
 }
 
-pub fn created(number: usize) -> Response<Body> {
+pub(crate) fn created(number: usize) -> Response<Body> {
     let answer = Response::builder().status(201).header("location", format!("/orders/{number}"));
     answer.body(Body::from(format!("order {number}"))).unwrap()
 }
 
 /// One guarded service and what stands behind it.
 #[derive(Clone)]
-pub struct House {
-    pub store: Arc<Scripted>,
-    pub drain: Drain,
+pub(crate) struct House {
+    pub(crate) store: Arc<Scripted>,
+    pub(crate) drain: Drain,
     handler: Handler,
     guard: Guard<Handler>,
 }
 
 impl House {
-    pub fn new(handler: Handler) -> Self {
+    pub(crate) fn new(handler: Handler) -> Self {
         Self::with(settings(Terms::default()), handler)
     }
 
-    pub fn with(settings: Settings, handler: Handler) -> Self {
+    pub(crate) fn with(settings: Settings, handler: Handler) -> Self {
         Self::over(Scripted::new(), settings, handler)
     }
 
     /// Another process's guard over the same store and service.
-    pub fn beside(&self, settings: Settings) -> Self {
+    pub(crate) fn beside(&self, settings: Settings) -> Self {
         Self::over(self.store.clone(), settings, self.handler.clone())
     }
 
@@ -98,24 +98,24 @@ impl House {
         Self { store, drain: layer.drain(), guard: layer.layer(handler.clone()), handler }
     }
 
-    pub fn send(&self, request: Request<Body>) -> Pin<Box<dyn Future<Output = Answer> + Send>> {
+    pub(crate) fn send(&self, request: Request<Body>) -> Pin<Box<dyn Future<Output = Answer> + Send>> {
         let answering = self.guard.clone().oneshot(request);
         Box::pin(async move { read(answering.await.unwrap()).await })
     }
 
     /// The same in a task, for callers beside each other.
-    pub fn sending(&self, request: Request<Body>) -> tokio::task::JoinHandle<Answer> {
+    pub(crate) fn sending(&self, request: Request<Body>) -> tokio::task::JoinHandle<Answer> {
         tokio::spawn(self.send(request))
     }
 
     /// What the guarded service answers or fails with, as it is.
-    pub async fn call(&self, request: Request<Body>) -> Result<Response<Body>, Fault> {
+    pub(crate) async fn call(&self, request: Request<Body>) -> Result<Response<Body>, Fault> {
         self.guard.clone().oneshot(request).await
     }
 }
 
 /// One listed operation, `create-order`, on these terms; the rest as usual.
-pub fn settings(terms: Terms) -> Settings {
+pub(crate) fn settings(terms: Terms) -> Settings {
     let rule = OperationRule {
         name: Some(Operation::new("create-order").unwrap()),
         pattern: "POST /orders".parse().unwrap(),
@@ -126,29 +126,29 @@ pub fn settings(terms: Terms) -> Settings {
 }
 
 /// Where the record of `key` is kept.
-pub fn identity(key: &str) -> Identity {
+pub(crate) fn identity(key: &str) -> Identity {
     let operation = Operation::new("create-order").unwrap();
     Identity::new(Scope::single_tenant(), operation, Key::new(key).unwrap())
 }
 
-pub fn post(key: &str) -> Request<Body> {
+pub(crate) fn post(key: &str) -> Request<Body> {
     post_body(key, r#"{"item": "tea"}"#)
 }
 
-pub fn post_body(key: &str, body: impl Into<Bytes>) -> Request<Body> {
+pub(crate) fn post_body(key: &str, body: impl Into<Bytes>) -> Request<Body> {
     let request = Request::post("/orders").header("idempotency-key", key).header("content-type", "application/json");
     request.body(Body::from(body.into())).unwrap()
 }
 
 /// An answer, read whole.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub headers: HeaderMap,
-    pub body: Bytes,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
 }
 
-pub async fn read<B>(answer: Response<B>) -> Answer
+pub(crate) async fn read<B>(answer: Response<B>) -> Answer
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: std::fmt::Debug,
@@ -158,7 +158,7 @@ where
     Answer { status: parts.status.as_u16(), headers: parts.headers, body }
 }
 
-pub async fn collected<B>(body: B) -> Bytes
+pub(crate) async fn collected<B>(body: B) -> Bytes
 where
     B: http_body::Body<Data = Bytes>,
     B::Error: std::fmt::Debug,
@@ -167,12 +167,12 @@ where
 }
 
 impl Answer {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(|value| value.to_str().unwrap())
     }
 
     /// The problem's name; empty where it is none.
-    pub fn problem(&self) -> String {
+    pub(crate) fn problem(&self) -> String {
         if self.header("content-type") != Some("application/problem+json") {
             return String::new();
         }
@@ -182,7 +182,7 @@ impl Answer {
     }
 
     /// `201 replayed=false`, or `409 in-progress`.
-    pub fn line(&self) -> String {
+    pub(crate) fn line(&self) -> String {
         match self.problem() {
             name if name.is_empty() => {
                 format!("{} replayed={}", self.status, self.header("idempotent-replayed").unwrap_or("none"))

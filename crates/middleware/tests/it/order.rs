@@ -48,7 +48,8 @@ async fn the_first_fault_in_order_answers_and_nothing_is_looked_up() {
     const LONG: &str = r#"{"item": "0123456789012345678901234567890123456789012345678901234567890123456789"}"#;
     const TWICE: &str = r#"{"item": 1, "item": 2}"#;
     let key: &[&[u8]] = &[b"k"];
-    let table: &[(Option<&str>, &[&[u8]], &str, &'static str, &str)] = &[
+    type Case<'a> = (Option<&'a str>, &'a [&'a [u8]], &'a str, &'static str, &'a str);
+    let table: &[Case<'_>] = &[
         (None, key, "/orders", "{}", "401 unauthenticated"),
         (None, &[], "/orders", "{}", "401 unauthenticated"),
         (None, &[b"a", b"b"], "/orders", LONG, "401 unauthenticated"),
@@ -70,7 +71,7 @@ async fn the_first_fault_in_order_answers_and_nothing_is_looked_up() {
         let answer = house.send(request(*caller, keys, path, body)).await;
         assert_eq!(answer.line(), *expected, "{caller:?} {keys:?} {path}");
         assert_eq!(answer.header("idempotent-replayed"), Some("false"));
-        if *caller == None {
+        if caller.is_none() {
             assert_eq!(answer.header("www-authenticate"), Some("Custom"));
         }
     }
@@ -117,6 +118,20 @@ async fn parameters_are_compared_by_what_they_say() {
     for (body, expected) in table {
         assert_eq!(house.send(post_body("k", body)).await.line(), expected, "{body}");
     }
+}
+
+#[tokio::test]
+async fn an_upgrade_on_a_guarded_route_is_refused_and_an_offer_of_http2_is_passed_over() {
+    let effects = Arc::new(AtomicUsize::new(0));
+    let house = House::new(counting(&effects));
+    let table =
+        [("websocket", "501 not-supported"), ("h2c, websocket", "501 not-supported"), ("H2C", "201 replayed=false")];
+    for (upgrade, expected) in table {
+        let mut request = post("k");
+        request.headers_mut().insert("upgrade", HeaderValue::from_static(upgrade));
+        assert_eq!(house.send(request).await.line(), expected, "{upgrade}");
+    }
+    assert_eq!(effects.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]

@@ -10,7 +10,9 @@ use counterfoil_core::wire::ProblemType;
 use counterfoil_core::{Expiry, Policy};
 use counterfoil_middleware::{Body, Error, GuardLayer, Settings, Terms};
 use counterfoil_store::Gate;
+use futures_util::stream;
 use http::{HeaderName, HeaderValue, Response};
+use http_body::Frame;
 use http_body_util::StreamBody;
 
 use crate::kit::{Answer, Handler, House, collected, counting, handler, post, post_body, settings};
@@ -155,25 +157,14 @@ fn headers_that_belong_to_one_answer_cannot_be_configured() {
 }
 
 fn chunks(sizes: &'static [usize]) -> Body {
-    let frames =
-        sizes.iter().map(|size| Ok::<_, std::io::Error>(http_body::Frame::data(Bytes::from(vec![b'x'; *size]))));
-    Body::new(StreamBody::new(Iter(frames.collect::<Vec<_>>().into_iter())))
-}
-
-/// An iterator as a stream.
-struct Iter<T>(std::vec::IntoIter<T>);
-
-impl<T: Unpin> futures_core::Stream for Iter<T> {
-    type Item = T;
-
-    fn poll_next(mut self: std::pin::Pin<&mut Self>, _: &mut std::task::Context<'_>) -> std::task::Poll<Option<T>> {
-        std::task::Poll::Ready(self.0.next())
-    }
+    let frame = |size: &usize| Ok::<_, std::io::Error>(Frame::data(Bytes::from(vec![b'x'; *size])));
+    Body::new(StreamBody::new(stream::iter(sizes.iter().map(frame))))
 }
 
 #[tokio::test]
 async fn an_answer_over_the_limit_is_delivered_whole_and_a_duplicate_learns_that_it_is_done() {
-    let table: [(fn() -> Body, &str, usize, bool); 6] = [
+    type Case = (fn() -> Body, &'static str, usize, bool);
+    let table: [Case; 6] = [
         (|| Body::from(vec![b'x'; 100]), "text/plain", 100, true),
         (|| Body::from(vec![b'x'; 101]), "text/plain", 101, false),
         (|| chunks(&[40, 0, 60]), "text/plain", 100, true),
@@ -203,27 +194,13 @@ async fn an_answer_over_the_limit_is_delivered_whole_and_a_duplicate_learns_that
 #[tokio::test]
 async fn an_event_stream_is_answered_before_it_ends() {
     let run = handler(|_| async {
-        let endless = Body::new(StreamBody::new(Pending));
+        let endless = Body::new(StreamBody::new(stream::pending::<Result<Frame<Bytes>, std::io::Error>>()));
         Ok(Response::builder().header("content-type", "Text/Event-Stream").body(endless).unwrap())
     });
     let house = House::new(run);
     let answer = house.call(post("k")).await.unwrap();
     assert_eq!(answer.headers()["idempotent-replayed"], "false");
     assert_eq!(house.send(post("k")).await.line(), "409 result-not-kept");
-}
-
-/// A stream that never says anything.
-struct Pending;
-
-impl futures_core::Stream for Pending {
-    type Item = Result<http_body::Frame<Bytes>, std::io::Error>;
-
-    fn poll_next(
-        self: std::pin::Pin<&mut Self>,
-        _: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Self::Item>> {
-        std::task::Poll::Pending
-    }
 }
 
 #[tokio::test]

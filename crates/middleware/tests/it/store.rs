@@ -12,14 +12,14 @@ use counterfoil_store::{MemoryStore, RecordStore, StoreError};
 use tokio::sync::Notify;
 
 /// 2023-11-14, some time in the evening.
-pub const BEGIN: i64 = 1_700_000_000_000;
+pub(crate) const BEGIN: i64 = 1_700_000_000_000;
 
 /// A clock that stands until it is moved.
 #[derive(Default)]
-pub struct Hands(Mutex<Duration>);
+pub(crate) struct Hands(Mutex<Duration>);
 
 impl Hands {
-    pub fn advance(&self, by: Duration) {
+    pub(crate) fn advance(&self, by: Duration) {
         *self.0.lock().unwrap() += by;
     }
 }
@@ -34,9 +34,9 @@ impl Clock for Hands {
 type ReadFault = Box<dyn Fn() -> Option<StoreError> + Send + Sync>;
 type SwapFault = Box<dyn Fn(&Swap) -> Option<StoreError> + Send + Sync>;
 
-pub struct Scripted {
+pub(crate) struct Scripted {
     inner: MemoryStore,
-    pub clock: Arc<Hands>,
+    pub(crate) clock: Arc<Hands>,
     calls: AtomicUsize,
     on_read: Mutex<Option<ReadFault>>,
     on_swap: Mutex<Option<SwapFault>>,
@@ -44,7 +44,7 @@ pub struct Scripted {
 }
 
 impl Scripted {
-    pub fn new() -> Arc<Self> {
+    pub(crate) fn new() -> Arc<Self> {
         let clock = Arc::new(Hands::default());
         Arc::new(Self {
             inner: MemoryStore::with_clock(clock.clone()),
@@ -57,33 +57,33 @@ impl Scripted {
     }
 
     /// How often it was asked anything.
-    pub fn calls(&self) -> usize {
+    pub(crate) fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
     }
 
     /// Reads fail as `fault` says, from now on.
-    pub fn on_read(&self, fault: impl Fn() -> Option<StoreError> + Send + Sync + 'static) {
+    pub(crate) fn on_read(&self, fault: impl Fn() -> Option<StoreError> + Send + Sync + 'static) {
         *self.on_read.lock().unwrap() = Some(Box::new(fault));
     }
 
     /// Writes fail as `fault` says, from now on; what fails is not applied.
-    pub fn on_swap(&self, fault: impl Fn(&Swap) -> Option<StoreError> + Send + Sync + 'static) {
+    pub(crate) fn on_swap(&self, fault: impl Fn(&Swap) -> Option<StoreError> + Send + Sync + 'static) {
         *self.on_swap.lock().unwrap() = Some(Box::new(fault));
     }
 
     /// Nothing fails any more.
-    pub fn mend(&self) {
+    pub(crate) fn mend(&self) {
         *self.on_read.lock().unwrap() = None;
         *self.on_swap.lock().unwrap() = None;
     }
 
     /// What stands, past all scripts.
-    pub async fn stands(&self, identity: &Identity) -> Option<Record> {
+    pub(crate) async fn stands(&self, identity: &Identity) -> Option<Record> {
         self.inner.read(identity).await.unwrap().record
     }
 
     /// Puts `record` there, past all scripts.
-    pub async fn put(&self, identity: &Identity, record: Option<Record>) {
+    pub(crate) async fn put(&self, identity: &Identity, record: Option<Record>) {
         let stands = self.stands(identity).await;
         let expected = stands
             .as_ref()
@@ -94,7 +94,7 @@ impl Scripted {
     }
 
     /// Waits until what stands is as `wanted`.
-    pub async fn until(&self, identity: &Identity, wanted: impl Fn(Option<&Record>) -> bool) {
+    pub(crate) async fn until(&self, identity: &Identity, wanted: impl Fn(Option<&Record>) -> bool) {
         loop {
             let mut written = std::pin::pin!(self.written.notified());
             written.as_mut().enable();
