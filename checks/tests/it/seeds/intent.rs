@@ -6,7 +6,9 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use super::{Fixture, Kept, Order, Shop, Told, clock, coupled::Coupled, elsewhere::Elsewhere, http::Served};
+use super::{
+    Fixture, Kept, Order, Shop, Told, clock, coupled::Coupled, elsewhere::Elsewhere, http::Served, proxied::Proxied,
+};
 
 /// A key with its parameters, written down before the first attempt.
 fn intent(key: &str, parameters: &str) -> Value {
@@ -87,4 +89,9 @@ async fn over_http_on_sqlite() {
 #[tokio::test]
 async fn over_http_coupled_on_sqlite() {
     tell(Served::coupled(Fixture::Intent)).await;
+}
+
+#[tokio::test]
+async fn behind_the_proxy() {
+    tell(Proxied::new(Fixture::Intent)).await;
 }

@@ -1,13 +1,15 @@
 //! The two fixtures that the project comes from, whole and with their figures, on every store and through every door.
 //!
 //! A fixture is a story told to a [`Shop`]; a shop is one way of keeping the promise. The stories are `scope.rs` and
-//! `intent.rs`, the shops `elsewhere.rs` (the gate, effects outside the store), `coupled.rs` (effects in the store's
-//! own transaction) and `http.rs` (the layer around a service). What does not belong here: crashes.
+//! `intent.rs`; the shops are `elsewhere.rs` (the gate, effects outside the store), `coupled.rs` (effects in the store's
+//! own transaction), `http.rs` (the layer around a service) and `proxied.rs` (the proxy in front of it). What does not
+//! belong here: crashes.
 
 mod coupled;
 mod elsewhere;
 mod http;
 mod intent;
+mod proxied;
 mod scope;
 mod wire;
 
@@ -86,6 +88,9 @@ enum Told {
 
 /// A service that keeps the promise in one way.
 trait Shop: Send + Sync + Sized + 'static {
+    /// Whether time can be made to pass.
+    const AGES: bool = true;
+
     /// Lets a client make one attempt; a duplicate of one that runs waits.
     fn order(&self, order: Order) -> impl Future<Output = Told> + Send;
 

@@ -7,7 +7,9 @@ use std::{sync::Arc, time::Duration};
 
 use tokio::sync::Barrier;
 
-use super::{Fixture, Kept, Order, Shop, Told, clock, coupled::Coupled, elsewhere::Elsewhere, http::Served};
+use super::{
+    Fixture, Kept, Order, Shop, Told, clock, coupled::Coupled, elsewhere::Elsewhere, http::Served, proxied::Proxied,
+};
 
 const RACERS: usize = 8;
 
@@ -16,7 +18,7 @@ fn order(tenant: &str, operation: &str, key: &str, quantity: u32) -> Order {
     Order { tenant: tenant.to_owned(), operation: operation.to_owned(), key: key.to_owned(), body, fails: false }
 }
 
-async fn tell(shop: impl Shop) {
+async fn tell<S: Shop>(shop: S) {
     let shop = Arc::new(shop);
     let seconds = |from: u64, to: u64| shop.advance(Duration::from_secs(to - from));
     let original = race(&shop).await;
@@ -49,6 +51,9 @@ async fn tell(shop: impl Shop) {
     assert_eq!(fresh.order(unheard).await, Told::Replayed(committed));
     assert_eq!(fresh.counts().await, (6, 6));
 
+    if !S::AGES {
+        return;
+    }
     seconds(3, 59);
     let again = order("north", "web-order", "intent-a", 2);
     assert_eq!(shop.order(again.clone()).await, replayed, "it is live at second 59");
@@ -112,4 +117,9 @@ async fn over_http_on_sqlite() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn over_http_coupled_on_sqlite() {
     tell(Served::coupled(Fixture::Scope)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn behind_the_proxy() {
+    tell(Proxied::new(Fixture::Scope)).await;
 }
