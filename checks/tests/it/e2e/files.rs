@@ -3,7 +3,7 @@
 //! What does not belong here: files that are full, locked or damaged, which the store's own tests have.
 
 use std::{
-    fs,
+    fs, io,
     path::Path,
     sync::mpsc::channel,
     thread,
@@ -153,22 +153,21 @@ fn whole(store: &Path) {
 
 #[test]
 fn a_file_that_is_gone_is_unavailable_before_any_claim() {
-    let deleted = |store: &Path| fs::remove_file(store).expect("it can be deleted");
-    let replaced = |store: &Path| {
-        let copy = store.with_extension("copy");
-        fs::copy(store, &copy).and_then(|_| fs::rename(&copy, store)).expect("it can be replaced");
-    };
-    let empty = |store: &Path| {
-        fs::remove_file(store).and_then(|()| fs::write(store, "")).expect("it can be replaced");
-    };
-    let rows: [(&str, &dyn Fn(&Path)); 3] = [("deleted", &deleted), ("replaced", &replaced), ("empty", &empty)];
+    let rows: [(&str, fn(&Path) -> io::Result<()>); 3] = [
+        ("deleted", |store| fs::remove_file(store)),
+        ("replaced", |store| {
+            let copy = store.with_extension("copy");
+            fs::copy(store, &copy).and_then(|_| fs::rename(&copy, store))
+        }),
+        ("empty", |store| fs::remove_file(store).and_then(|()| fs::write(store, ""))),
+    ];
     for (what, happens) in rows {
         let home = tempfile::tempdir().expect("a directory");
         let store = home.path().join("counterfoil.db");
         let upstream = Upstream::start();
         let served = Served::start(&store, upstream.url());
         post(&served.url("/orders"), "k-1").is(201, "false");
-        happens(&store);
+        happens(&store).expect(what);
         for key in ["k-2", "k-3", "k-2"] {
             post(&served.url("/orders"), key).is_problem(503, "store-unavailable");
         }
