@@ -151,9 +151,12 @@ fn whole(store: &Path) {
     assert!(!log.exists(), "{} was not closed in order", store.display());
 }
 
+/// What befalls a file that is in use.
+type Happening = fn(&Path) -> io::Result<()>;
+
 #[test]
 fn a_file_that_is_gone_is_unavailable_before_any_claim() {
-    let rows: [(&str, fn(&Path) -> io::Result<()>); 3] = [
+    let rows: [(&str, Happening); 3] = [
         ("deleted", |store| fs::remove_file(store)),
         ("replaced", |store| {
             let copy = store.with_extension("copy");
