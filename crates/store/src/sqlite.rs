@@ -332,3 +332,6 @@ impl RecordStore for SqliteStore {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

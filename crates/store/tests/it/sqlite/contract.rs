@@ -70,7 +70,7 @@ impl Subject for File {
         let conn = Connection::open(self.path()).unwrap();
         let damaged = conn
             .execute(
-                "UPDATE counterfoil_record SET record = substr(record, 1, length(record) - 1) || x'00'
+                "UPDATE counterfoil_record SET record = CAST(substr(record, 1, length(record) - 1) || x'00' AS BLOB)
                  WHERE operation = ?1 AND key = ?2",
                 (identity.operation.as_str(), identity.key.as_str()),
             )

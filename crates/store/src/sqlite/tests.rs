@@ -1,0 +1,224 @@
+//! What can only be tried from inside: commits that fail, and a writer that fails itself.
+//! What callers can do stands in the crate's integration tests.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::channel;
+
+use counterfoil_core::claim::Draft;
+use counterfoil_core::{Asked, Claim, Identity, Key, LeaseId, Operation, Policy, Receipt, Record, Rule, Scope};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+use super::job::Rank;
+use super::{Executed, Options, Origin, SqliteStore};
+use crate::error::{Applied, ErrorKind, StoreError};
+use crate::seam::{Expected, New, Query, RecordStore as _, Swap, Swapped};
+
+fn open(directory: &TempDir) -> Arc<SqliteStore> {
+    let mut options = Options::default();
+    options.busy_timeout = std::time::Duration::from_millis(20);
+    let store = SqliteStore::open(directory.path().join("store.db"), options).unwrap();
+    outside(directory).execute_batch("CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY)").unwrap();
+    store
+}
+
+fn outside(directory: &TempDir) -> Connection {
+    Connection::open(directory.path().join("store.db")).unwrap()
+}
+
+fn identity(key: &str) -> Identity {
+    Identity::new(Scope::single_tenant(), Operation::new("create-order").unwrap(), Key::new(key).unwrap())
+}
+
+fn claim(key: &str) -> Claim {
+    Claim::new(identity(key), Asked::bytes("order"), &Rule::bytes()).unwrap()
+}
+
+fn claiming(key: &str, lease: u8) -> Swap {
+    let draft = Draft::new(&claim(key), &Policy::default(), LeaseId::from_bytes([lease; 16]), None);
+    Swap { identity: identity(key), expected: Expected::Absent, new: New::Claim(draft), not_after: None, note: None }
+}
+
+async fn record(store: &SqliteStore, key: &str) -> Option<Record> {
+    store.read(&identity(key)).await.unwrap().record
+}
+
+async fn execute(store: &SqliteStore, key: &'static str) -> Result<Executed<rusqlite::Error>, StoreError> {
+    let effect = move |handle: &super::Handle<'_>| {
+        handle.execute("INSERT INTO orders VALUES (?1)", [key])?;
+        Ok(Receipt::new(201, key))
+    };
+    store.execute(claim(key), &Policy::default(), effect).await
+}
+
+fn is_fresh<E>(executed: &Executed<E>) -> bool {
+    matches!(executed, Executed::Done { origin: Origin::Fresh, .. })
+}
+
+fn fail_next_commit(store: &SqliteStore) {
+    store.inner.writer.lock().unwrap().guard.fail_commit.store(true, Ordering::Relaxed);
+}
+
+/// Has all of `work` done in one batch whose commit fails.
+async fn in_one_failing_batch<T: Send + 'static>(
+    store: &Arc<SqliteStore>,
+    work: Vec<std::pin::Pin<Box<dyn Future<Output = T> + Send>>>,
+) -> Vec<T> {
+    let (started, has_started) = channel();
+    let (go, gone) = channel::<()>();
+    let inner = Arc::clone(&store.inner);
+    let holding = tokio::spawn(async move {
+        let held = move |_: &super::batch::Batch<'_>| {
+            started.send(()).unwrap();
+            gone.recv().unwrap();
+            Ok(())
+        };
+        inner.ask(Rank::Urgent, held).await
+    });
+    tokio::task::spawn_blocking(move || has_started.recv().unwrap()).await.unwrap();
+    let inner = Arc::clone(&store.inner);
+    let trip = |batch: &super::batch::Batch<'_>| {
+        batch.guard.fail_commit.store(true, Ordering::Relaxed);
+        Ok(())
+    };
+    // It is urgent, and so in the same batch as all that waits when the holding job ends.
+    let tripping = tokio::spawn(async move { inner.ask(Rank::Urgent, trip).await });
+    let mut tasks = Vec::new();
+    for (place, work) in work.into_iter().enumerate() {
+        tasks.push(tokio::spawn(work));
+        while store.waiting() < place + 2 {
+            tokio::task::yield_now().await;
+        }
+    }
+    go.send(()).unwrap();
+    let mut answers = Vec::new();
+    drop(holding.await.unwrap());
+    tripping.await.unwrap().unwrap_err();
+    for task in tasks {
+        answers.push(task.await.unwrap());
+    }
+    answers
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_failed_commit_is_unknown_and_applies_nothing() {
+    let directory = TempDir::new().unwrap();
+    let store = open(&directory);
+    assert!(is_fresh(&execute(&store, "before").await.unwrap()));
+    fail_next_commit(&store);
+    let error = store.swap(claiming("a", 1)).await.unwrap_err();
+    assert_eq!((error.applied, error.kind), (Applied::Unknown, ErrorKind::Unknown), "{error}");
+    fail_next_commit(&store);
+    let error = execute(&store, "b").await.unwrap_err();
+    assert_eq!((error.applied, error.kind), (Applied::Unknown, ErrorKind::Unknown), "{error}");
+    // Read back at once, and used again: the same write may be sent again.
+    assert_eq!((record(&store, "a").await, record(&store, "b").await), (None, None));
+    store.health().unwrap();
+    assert!(matches!(store.swap(claiming("a", 1)).await.unwrap(), Swapped::Won { .. }));
+    assert!(is_fresh(&execute(&store, "b").await.unwrap()));
+    assert!(matches!(execute(&store, "before").await.unwrap(), Executed::Done { origin: Origin::Replayed, .. }));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_failed_commit_is_unknown_for_all_in_its_batch() {
+    let directory = TempDir::new().unwrap();
+    let store = open(&directory);
+    let mut work: Vec<std::pin::Pin<Box<dyn Future<Output = Result<String, StoreError>> + Send>>> = Vec::new();
+    for lease in 1..4_u8 {
+        // Two of them lose to the first, which is no answer before the commit either.
+        let store = Arc::clone(&store);
+        work.push(Box::pin(async move { store.swap(claiming("same", lease)).await.map(|won| format!("{won:?}")) }));
+    }
+    for key in ["x", "y"] {
+        let store = Arc::clone(&store);
+        work.push(Box::pin(async move { execute(&store, key).await.map(|done| format!("{done:?}")) }));
+    }
+    let answers = in_one_failing_batch(&store, work).await;
+    let unknown = answers.iter().filter(|answer| {
+        answer.as_ref().is_err_and(|error| error.applied == Applied::Unknown && error.kind == ErrorKind::Unknown)
+    });
+    assert_eq!(unknown.count(), 5, "{answers:?}");
+    assert_eq!(record(&store, "same").await, None);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_is_read_until_the_log_is_read_back() {
+    let directory = TempDir::new().unwrap();
+    let store = open(&directory);
+    assert!(is_fresh(&execute(&store, "before").await.unwrap()));
+    // Somebody reads an older state, so that the log cannot be emptied.
+    let reader = outside(&directory);
+    reader.execute_batch("BEGIN; SELECT count(*) FROM orders").unwrap();
+    assert!(is_fresh(&execute(&store, "after").await.unwrap()));
+    fail_next_commit(&store);
+    let unknown = store.swap(claiming("a", 1)).await.unwrap_err();
+    assert_eq!(unknown.applied, Applied::Unknown);
+    let answers = [
+        store.read(&identity("before")).await.map(drop),
+        store.swap(claiming("a", 1)).await.map(drop),
+        execute(&store, "before").await.map(drop),
+        store.list(Query { limit: 1, ..Query::default() }).await.map(drop),
+        store.about().await.map(drop),
+        store.health(),
+    ];
+    for answer in answers {
+        let error = answer.unwrap_err();
+        assert_eq!((error.applied, error.kind), (Applied::No, ErrorKind::Unavailable), "{error}");
+        assert!(error.detail.contains("read back"), "{error}");
+    }
+    reader.execute_batch("COMMIT").unwrap();
+    // The next call wins the trust back, a mere read or a look at the health too.
+    store.health().unwrap();
+    assert!(record(&store, "after").await.is_some());
+    assert!(matches!(store.swap(claiming("a", 1)).await.unwrap(), Swapped::Won { .. }));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_fault_of_the_writer_s_own_is_unknown_and_the_store_goes_on() {
+    let directory = TempDir::new().unwrap();
+    let store = open(&directory);
+    let fault = |batch: &super::batch::Batch<'_>| -> Result<(), StoreError> {
+        batch.conn.execute_batch("INSERT INTO orders VALUES ('half')").unwrap();
+        panic!("a fault of the writer")
+    };
+    let error = store.inner.ask(Rank::Urgent, fault).await.unwrap_err();
+    assert_eq!((error.applied, error.kind), (Applied::Unknown, ErrorKind::Unknown), "{error}");
+    let orders: i64 = outside(&directory).query_row("SELECT count(*) FROM orders", [], |row| row.get(0)).unwrap();
+    assert_eq!(orders, 0);
+    assert!(is_fresh(&execute(&store, "next").await.unwrap()));
+    let error = store.inner.ask_blocking(Rank::Urgent, fault).unwrap_err();
+    assert_eq!(error.applied, Applied::Unknown);
+    assert!(is_fresh(&execute(&store, "last").await.unwrap()));
+}
+
+#[test]
+fn a_commit_that_the_writer_did_not_start_is_vetoed() {
+    let directory = TempDir::new().unwrap();
+    let store = open(&directory);
+    let writer = store.inner.writer.lock().unwrap();
+    let conn = writer.conn.as_ref().unwrap();
+    for statements in ["INSERT INTO orders VALUES ('1')", "BEGIN; INSERT INTO orders VALUES ('1'); COMMIT"] {
+        conn.execute_batch(statements).unwrap_err();
+    }
+    assert!(conn.is_autocommit());
+    drop(writer);
+    let orders: i64 = outside(&directory).query_row("SELECT count(*) FROM orders", [], |row| row.get(0)).unwrap();
+    assert_eq!(orders, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_undo_that_fails_takes_the_whole_batch_with_it() {
+    let directory = TempDir::new().unwrap();
+    let store = open(&directory);
+    let broken = |batch: &super::batch::Batch<'_>| -> Result<(), StoreError> {
+        batch.alone(|| {
+            batch.conn.execute_batch("INSERT INTO orders VALUES ('half'); RELEASE counterfoil_job").unwrap();
+            Err(StoreError::not_applied(ErrorKind::Busy, "fails after it has left its savepoint"))
+        })
+    };
+    store.inner.ask(Rank::Urgent, broken).await.unwrap_err();
+    let orders: i64 = outside(&directory).query_row("SELECT count(*) FROM orders", [], |row| row.get(0)).unwrap();
+    assert_eq!(orders, 0, "half a job was committed");
+    assert!(is_fresh(&execute(&store, "next").await.unwrap()));
+}
