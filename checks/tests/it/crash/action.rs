@@ -17,10 +17,11 @@ use counterfoil_store::{
     Begun, Ended, Gate, SqliteStore,
     sqlite::{Executed, Handle, Missing, Options},
 };
-use rusqlite::Connection;
+use rusqlite::{Connection, TransactionBehavior};
 
 const FILE: &str = "counterfoil.db";
 const EFFECTS: &str = "effects";
+const INSERT: &str = "INSERT INTO effect (key) VALUES (?1)";
 
 /// How an action ends where nothing crashes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -33,10 +34,12 @@ pub(crate) enum Flow {
     Doubt,
     /// Its effect commits together with its receipt.
     Coupled,
+    /// The same, in a transaction of the caller's own.
+    Owned,
 }
 
 impl Flow {
-    pub(crate) const ALL: [Self; 4] = [Self::Complete, Self::Release, Self::Doubt, Self::Coupled];
+    pub(crate) const ALL: [Self; 5] = [Self::Complete, Self::Release, Self::Doubt, Self::Coupled, Self::Owned];
 
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
@@ -44,6 +47,7 @@ impl Flow {
             Self::Release => "release",
             Self::Doubt => "doubt",
             Self::Coupled => "coupled",
+            Self::Owned => "owned",
         }
     }
 
@@ -54,7 +58,7 @@ impl Flow {
     pub(crate) fn identity(self, key: &str) -> Identity {
         let operation = match self {
             Self::Complete | Self::Release | Self::Doubt => "elsewhere",
-            Self::Coupled => "coupled",
+            Self::Coupled | Self::Owned => "coupled",
         };
         let (operation, key) = (Operation::new(operation), Key::new(key));
         Identity::new(Scope::single_tenant(), operation.expect("it is a name"), key.expect("it is a key"))
@@ -69,7 +73,7 @@ impl Flow {
     pub(crate) fn policy(self) -> Policy {
         let effect = match self {
             Self::Complete | Self::Release | Self::Doubt => Effect::Other,
-            Self::Coupled => Effect::Coupled,
+            Self::Coupled | Self::Owned => Effect::Coupled,
         };
         Policy { effect, attempt_limit: Duration::ZERO, ..Policy::default() }
     }
@@ -154,7 +158,7 @@ pub(crate) async fn elsewhere(gate: &Gate, directory: &Path, flow: Flow, key: &s
     began();
     let receipt = Receipt::new(201, key.to_owned());
     let ended = match flow {
-        Flow::Complete | Flow::Coupled => {
+        Flow::Complete | Flow::Coupled | Flow::Owned => {
             effect(directory, key);
             gate.complete(&mut permit, &receipt).await
         }
@@ -174,10 +178,33 @@ pub(crate) async fn elsewhere(gate: &Gate, directory: &Path, flow: Flow, key: &s
 pub(crate) async fn coupled(store: &SqliteStore, key: &str) -> Told {
     let (name, flow) = (key.to_owned(), Flow::Coupled);
     let effect = move |handle: &Handle<'_>| -> rusqlite::Result<Receipt> {
-        handle.execute("INSERT INTO effect (key) VALUES (?1)", [&name])?;
+        handle.execute(INSERT, [&name])?;
         Ok(Receipt::new(201, format!("row {}", handle.last_insert_rowid())))
     };
-    match store.execute(flow.claim(key), &flow.policy(), effect).await.expect("the store answers") {
+    executed(store.execute(flow.claim(key), &flow.policy(), effect).await.expect("the store answers"))
+}
+
+/// The same in a transaction of the caller's own, with a call before each step after which a crash may come.
+pub(crate) fn owned(store: &SqliteStore, directory: &Path, key: &str, step: impl Fn()) -> Told {
+    let mut database = raw(directory);
+    database.busy_timeout(Duration::from_secs(20)).expect("it obeys");
+    let tx = database.transaction_with_behavior(TransactionBehavior::Immediate).expect("it begins");
+    step();
+    let (mut claim, policy) = (Flow::Owned.claim(key), Flow::Owned.policy());
+    let told = store.execute_in(&tx, &mut claim, &policy, |tx| -> rusqlite::Result<Receipt> {
+        tx.execute(INSERT, [key])?;
+        step();
+        Ok(Receipt::new(201, format!("row {}", tx.last_insert_rowid())))
+    });
+    let told = executed(told.expect("the store answers"));
+    step();
+    tx.commit().expect("it commits");
+    step();
+    told
+}
+
+fn executed(executed: Executed<rusqlite::Error>) -> Told {
+    match executed {
         Executed::Done { receipt, .. } => Told::Answered(receipt),
         Executed::InProgress { .. } => Told::InProgress,
         Executed::Unknown { why, .. } => Told::Unknown(why),

@@ -34,9 +34,10 @@ pub(super) async fn work(directory: &Path, seed: u64) {
             let mut random = fastrand::Rng::with_seed(seed * TASKS + task);
             loop {
                 let key = format!("key-{}", random.u32(..KEYS));
-                let flow = random.choice([Flow::Complete, Flow::Coupled]).expect("one of two");
+                let flow = random.choice([Flow::Complete, Flow::Coupled, Flow::Owned]).expect("one of three");
                 let told = match flow {
                     Flow::Coupled => action::coupled(&store, &key).await,
+                    Flow::Owned => owned(&store, &directory, &key).await,
                     Flow::Complete | Flow::Release | Flow::Doubt => {
                         action::elsewhere(&gate, &directory, flow, &key, || {}).await
                     }
@@ -49,6 +50,13 @@ pub(super) async fn work(directory: &Path, seed: u64) {
         });
     }
     while tasks.join_next().await.is_some() {}
+}
+
+/// In a transaction of the caller's own, on a thread that may block.
+pub(crate) async fn owned(store: &Arc<SqliteStore>, directory: &Path, key: &str) -> Told {
+    let (store, directory, key) = (store.clone(), directory.to_owned(), key.to_owned());
+    let told = tokio::task::spawn_blocking(move || action::owned(&store, &directory, &key, || {})).await;
+    told.expect("no action panics")
 }
 
 /// Starts it, and kills it: from inside at a point, or from outside at a line that it says.
@@ -121,10 +129,10 @@ pub(crate) fn agree(
         assert!(of("elsewhere", key).is_some(), "{moment}: {key} ran, and its claim is not there");
     }
     for (flow, key) in answered {
-        let record = of(if *flow == Flow::Coupled { "coupled" } else { "elsewhere" }, key);
+        let record = records.get(&(flow.identity(key).operation.as_str().to_owned(), key.clone()));
         let record = record.unwrap_or_else(|| panic!("{moment}: {flow:?} {key} was answered and is not there"));
         let result = result(record).unwrap_or_else(|| panic!("{moment}: {flow:?} {key} was answered: {record:?}"));
-        if *flow != Flow::Coupled {
+        if *flow == Flow::Complete {
             assert_eq!((result.as_str(), effects.get(key)), (key.as_str(), Some(&1)), "{moment}: {key}");
         }
     }

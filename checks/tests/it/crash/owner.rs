@@ -135,7 +135,7 @@ async fn another_process_leaves_a_live_lease_alone() {
         }
         beside.lets_it_end("written");
         match flow {
-            Flow::Complete | Flow::Coupled => {
+            Flow::Complete | Flow::Coupled | Flow::Owned => {
                 assert_eq!(beside.retry().await, Told::Answered(Receipt::new(201, KEY)));
             }
             Flow::Release => assert_eq!(beside.record().await, None),

@@ -105,7 +105,7 @@ impl Killed {
 fn effects(directory: &Path, flow: Flow) -> usize {
     match flow {
         Flow::Complete | Flow::Release | Flow::Doubt => action::effects(directory).values().sum(),
-        Flow::Coupled => action::coupled_effects(directory).values().map(Vec::len).sum(),
+        Flow::Coupled | Flow::Owned => action::coupled_effects(directory).values().map(Vec::len).sum(),
     }
 }
 
@@ -246,7 +246,7 @@ async fn an_end_that_is_committed_stands() {
             killed
                 .restart(|restarted| async move {
                     match flow {
-                        Flow::Complete | Flow::Coupled => {
+                        Flow::Complete | Flow::Coupled | Flow::Owned => {
                             assert_eq!(restarted.retry().await, Told::Answered(Receipt::new(201, KEY)));
                         }
                         Flow::Release => assert_eq!(restarted.record().await, None),
@@ -273,6 +273,25 @@ async fn a_coupled_action_is_nothing_or_everything() {
         assert_eq!(told, Told::Answered(Receipt::new(201, "row 1")), "{}: a retry completes it", killed.point);
         assert_eq!(effects(directory, Flow::Coupled), 1, "{}: and runs it once", killed.point);
         assert_eq!(store.about().await.expect("the store answers").records, 1, "{}", killed.point);
+    }
+}
+
+/// The same in a transaction of the caller's own, which passes no point of ours: killed after each of its steps.
+#[tokio::test]
+async fn an_owned_transaction_is_nothing_or_everything() {
+    const STEPS: usize = 4;
+    for step in 1..=STEPS {
+        let home = tempfile::tempdir().expect("there is room for temporary files");
+        action::born(home.path());
+        process::run(&format!("owned {step}"), home.path()).killed();
+        let wanted = usize::from(step == STEPS);
+        assert_eq!(effects(home.path(), Flow::Owned), wanted, "step {step}");
+        let store = action::open(home.path());
+        assert_eq!(store.about().await.expect("the store answers").records, wanted as u64, "step {step}");
+        let told = action::owned(&store, home.path(), KEY, || {});
+        assert_eq!(told, Told::Answered(Receipt::new(201, "row 1")), "step {step}: a retry completes it");
+        assert_eq!(effects(home.path(), Flow::Owned), 1, "step {step}: and runs it once");
+        assert_eq!(store.about().await.expect("the store answers").records, 1, "step {step}");
     }
 }
 

@@ -28,6 +28,10 @@ fn in_its_role() {
                 points::set_hook(told_points);
             }));
         }
+        ["owned", step] => {
+            kill_at(number(step));
+            action::owned(&action::open(&directory), &directory, "the-key", passed);
+        }
         ["owner", flow, key] => {
             let flow = Flow::named(flow);
             let told = on_runtime(act(&directory, flow, key, || points::set_hook(stand_still)));
@@ -66,6 +70,7 @@ async fn act(directory: &Path, flow: Flow, key: &str, watched: impl FnOnce()) ->
     watched();
     match flow {
         Flow::Coupled => action::coupled(&store, key).await,
+        Flow::Owned => load::owned(&store, directory, key).await,
         Flow::Complete | Flow::Release | Flow::Doubt => action::elsewhere(&gate, directory, flow, key, || {}).await,
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! What does not belong here: the simulation (`disk.rs`, `trace.rs`).
 
-use std::{collections::BTreeSet, fs::File, path::Path};
+use std::{collections::BTreeSet, fs::File, path::Path, sync::Arc};
 
 use counterfoil_core::{State, Why, record::Standing};
-use counterfoil_store::{Gate, RecordStore};
+use counterfoil_store::{Gate, RecordStore, SqliteStore};
 
 use super::{run, trace::Event};
 use crate::crash::{
@@ -49,14 +49,16 @@ pub(crate) async fn work(directory: &Path, seed: u64) {
     }
 }
 
-async fn act(store: &counterfoil_store::SqliteStore, gate: &Gate, directory: &Path, key: &str, draw: u8) {
+async fn act(store: &Arc<SqliteStore>, gate: &Gate, directory: &Path, key: &str, draw: u8) {
     let flow = match draw {
         0 => Flow::Doubt,
         1..4 => Flow::Complete,
+        4 => Flow::Owned,
         _ => Flow::Coupled,
     };
     let told = match flow {
         Flow::Coupled => action::coupled(store, key).await,
+        Flow::Owned => load::owned(store, directory, key).await,
         Flow::Complete | Flow::Release | Flow::Doubt => {
             action::elsewhere(gate, directory, flow, key, || say(&format!("claimed {key}"))).await
         }
