@@ -4,7 +4,10 @@
 // A helper of a test says what it saw by panicking, as the test itself does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[cfg(feature = "contract")]
 mod contract;
+#[cfg(feature = "contract")]
 mod faulty;
+#[cfg(feature = "contract")]
 mod gate;
 mod sqlite;
