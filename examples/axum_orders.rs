@@ -18,11 +18,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{post, put};
 use axum::{Extension, Json, Router};
-use counterfoil::middleware::Coupled;
 use counterfoil::store::sqlite::rusqlite::{self, Connection, ffi};
 use counterfoil::store::sqlite::{Handle, Options};
 use counterfoil::{
-    Effect, Gate, GuardLayer, KeyNeed, Operation, OperationRule, Policy, Receipt, RecordStore, Rule, Settings,
+    Coupled, Effect, Gate, GuardLayer, KeyNeed, Operation, OperationRule, Policy, Receipt, RecordStore, Rule, Settings,
     SingleTenant, SqliteStore, Terms, Unlisted,
 };
 use serde::Deserialize;
@@ -88,7 +87,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let listener = tokio::net::TcpListener::bind(address).await?;
     writeln!(std::io::stdout(), "listening on http://{}", listener.local_addr()?)?;
     let stopped = async move {
-        // Without a signal handler, the process ends at once; the store is whole in any case.
+        // Where no signal can be caught the service stops at once, and tells its supervisor so by ending.
         if tokio::signal::ctrl_c().await.is_ok() {
             drain.drain(Duration::from_secs(25)).await;
         }

@@ -11,7 +11,7 @@
 //!
 //! | effect | how | after a crash at any point |
 //! |---|---|---|
-//! | in the store's database ([`Effect::Coupled`]) | [`SqliteStore::execute`], or [`SqliteStore::execute_in`] in a transaction of your own: claim, effect and receipt commit together | nothing or everything; a retry runs it safely |
+//! | in the store's database ([`Effect::Coupled`]) | [`SqliteStore::execute`], [`Coupled`] inside a guarded handler, or [`SqliteStore::execute_in`] in a transaction of your own: claim, effect and receipt commit together | nothing or everything; a retry runs it safely |
 //! | anywhere else ([`Effect::Other`], the default) | [`Gate`] or [`GuardLayer`]: claim, run, complete | at most once; in doubt it is *unknown* until a late completion or an operator settles it |
 //!
 //! A receipt is kept for its retention and then forgotten, so it is no lasting rule of your business. Where an order
@@ -93,8 +93,8 @@ pub use counterfoil_core::{
     Asked, Claim, Digest, Effect, Expiry, Fingerprint, Identity, Key, Operation, Policy, Receipt, Rule, Scope,
 };
 pub use counterfoil_middleware::{
-    Drain, Duplicates, GuardLayer, Guarded, KeyNeed, OperationRule, Pattern, Principal, Settings, SingleTenant, Terms,
-    Unlisted,
+    Coupled, Drain, Duplicates, GuardLayer, Guarded, KeyNeed, OperationRule, Pattern, Principal, Settings,
+    SingleTenant, Terms, Unlisted,
 };
 pub use counterfoil_store::sqlite::{Executed, Origin};
 pub use counterfoil_store::{Gate, MemoryStore, RecordStore, SqliteStore, StoreError};

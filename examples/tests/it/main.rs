@@ -10,6 +10,7 @@
 
 mod axum_orders;
 mod curl;
+mod guides;
 mod process;
 mod python_service;
 mod run_once;
