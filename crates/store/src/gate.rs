@@ -192,17 +192,11 @@ impl Gate {
 
     /// A record under our own lease id: won only while it runs and its lease is live. A lapsed one is renewed first;
     /// Unknown never runs.
-    async fn own(
-        &self,
-        claim: &mut Claim,
-        policy: &Policy,
-        record: Record,
-        seen: &Seen,
-    ) -> Result<Round, StoreError> {
+    async fn own(&self, claim: &mut Claim, policy: &Policy, record: Record, seen: &Seen) -> Result<Round, StoreError> {
         match record.state {
-            State::Running if seen.now.at < record.lease.until => {
-                Ok(Round::Break(Begun::Execute(Box::new(Permit::new(claim.identity().clone(), record, policy.clone())))))
-            }
+            State::Running if seen.now.at < record.lease.until => Ok(Round::Break(Begun::Execute(Box::new(
+                Permit::new(claim.identity().clone(), record, policy.clone()),
+            )))),
             State::Running => {
                 let mut permit = Permit::new(claim.identity().clone(), record, policy.clone());
                 match self.renew(&mut permit).await? {
@@ -237,13 +231,20 @@ impl Gate {
         transition: impl Fn(Option<&Record>, Timestamp) -> Result<Option<New>, Refused>,
     ) -> Result<Result<Option<Record>, Refused>, StoreError> {
         let mut stands = Some(permit.record().clone());
+        let mut remembered = true;
         for _ in 0..ROUNDS_MAX {
             let new = match transition(stands.as_ref(), self.store.now().at) {
                 Ok(Some(new)) => new,
-                Ok(None) => return Ok(Ok(stands)),
                 // What we remember may be older than what stands: the store has the last word.
+                Ok(None) | Err(_) if remembered => {
+                    stands = self.store.read(permit.identity()).await?.record;
+                    remembered = false;
+                    continue;
+                }
+                Ok(None) => return Ok(Ok(stands)),
                 Err(refused) => return Ok(Err(refused)),
             };
+            remembered = false;
             let deletes = new == New::Delete;
             let expected = stands.as_ref().map_or(Expected::Absent, Expected::record);
             let identity = permit.identity().clone();

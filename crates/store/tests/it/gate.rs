@@ -218,6 +218,7 @@ async fn a_coupled_run_that_lapsed_is_taken_over_and_its_old_owner_touches_nothi
     assert_ne!(old.lease(), new.lease());
     assert_eq!(world.gate.renew(&mut old).await.unwrap(), Err(Refused::OtherLease));
     assert_eq!(world.gate.release(&mut old).await.unwrap(), Ended::Refused(Refused::OtherLease));
+    assert_eq!(world.gate.doubt(&mut old, Why::Doubted).await.unwrap(), Ended::Refused(Refused::OtherLease));
     let late = world.gate.complete(&mut old, &receipt()).await.unwrap();
     assert_eq!(late, Ended::Refused(Refused::OtherLease));
     assert!(matches!(world.gate.complete(&mut new, &receipt()).await.unwrap(), Ended::Written { .. }));
