@@ -23,6 +23,9 @@ const CONFIG: &str = r#"
 [principal]
 from = "none"
 
+[limits]
+drain = "2s"
+
 [[operation]]
 name = "create-order"
 match = "POST /orders"

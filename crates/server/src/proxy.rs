@@ -7,6 +7,7 @@ mod exchange;
 mod headers;
 mod upgrade;
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,9 +17,11 @@ use std::time::Duration;
 use counterfoil_middleware::{Body, Fault, Guarded, Peer};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use tokio::time::Instant;
 use tower::Service;
 
-use crate::config::Upstream;
+use self::exchange::Limit;
+use crate::config::{Config, Upstream};
 
 /// The forwarding service. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -32,16 +35,40 @@ struct Target {
     host: HeaderValue,
     connect: Duration,
     forward_key: bool,
+    /// How long a guarded exchange may last, by the operation's name.
+    handlers: HashMap<String, Duration>,
+    /// The same for operations that are not listed.
+    handler: Duration,
+    /// So many bytes of a guarded answer must come within the limit; a longer one is not kept and may take its time.
+    kept_answer_max: usize,
 }
 
 impl Proxy {
-    /// A service that forwards to `upstream`, takes at most `connect` to get a connection, and forwards the key of
-    /// guarded requests only where told.
-    #[must_use]
-    pub(crate) fn new(upstream: Upstream, connect: Duration, forward_key: bool) -> Self {
+    pub(crate) fn new(config: &Config) -> Self {
+        let upstream = config.upstream.value.clone();
         // An authority that a URL was read with is a header value.
         let host = HeaderValue::try_from(upstream.authority()).unwrap_or_else(|_| HeaderValue::from_static(""));
-        Self { target: Arc::new(Target { upstream, host, connect, forward_key }) }
+        let handlers = config.operations.iter();
+        let handlers = handlers.map(|operation| (operation.name.clone(), operation.terms.handler.value)).collect();
+        Self {
+            target: Arc::new(Target {
+                upstream,
+                host,
+                connect: config.limits.connect.value,
+                forward_key: config.forward_key.value,
+                handlers,
+                handler: config.defaults.handler.value,
+                kept_answer_max: config.limits.kept_answer_max.value,
+            }),
+        }
+    }
+}
+
+impl Target {
+    /// After the limit nothing of a guarded run may still be sent, so its connection ends.
+    fn limit(&self, guarded: &Guarded) -> Limit {
+        let handler = self.handlers.get(guarded.operation.as_str()).copied().unwrap_or(self.handler);
+        Limit { until: Instant::now() + handler, bytes: self.kept_answer_max }
     }
 }
 
@@ -63,14 +90,15 @@ async fn forward(target: Arc<Target>, mut request: Request<Body>) -> Result<Resp
     if request.method() == Method::CONNECT {
         return Err(Fault::NotSent("tunnels (CONNECT) are not forwarded".to_owned()));
     }
-    let guarded = request.extensions().get::<Guarded>().is_some();
+    let limit = request.extensions().get::<Guarded>().map(|guarded| target.limit(guarded));
+    let guarded = limit.is_some();
     // An upgrade on a guarded route was refused by the middleware; the header would only be hop-by-hop there.
     let upgrade = if guarded { None } else { upgrade::asked(&mut request) };
     prepare(&target, &mut request, guarded);
     if let Some(upgrade) = &upgrade {
         upgrade.ask(request.headers_mut());
     }
-    let mut answer = exchange::once(&target.upstream, target.connect, request).await?;
+    let mut answer = exchange::once(&target.upstream, target.connect, limit, request).await?;
     if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
         return match upgrade {
             Some(upgrade) => Ok(upgrade.join(answer)),

@@ -55,7 +55,7 @@ impl Server {
         let about = store.records().about().await?;
         let layer = guard::layer(Gate::new(store.records().clone())?, &config)?;
         let limits = &config.limits;
-        let proxy = Proxy::new(config.upstream.value.clone(), limits.connect.value, config.forward_key.value);
+        let proxy = Proxy::new(&config);
         let (connections, header) = (limits.connections.value, limits.header.value);
         let listener = Listener::bind(config.listen.value, connections, header).await?;
         let admin_listener = Listener::bind(config.admin.value, ADMIN_CONNECTIONS_MAX, header).await?;

@@ -157,6 +157,38 @@ async fn failures_of_the_upstream() {
 async fn a_time_limit_is_doubt() {
     let (found, asked) = twice(Play::Hang, "[defaults]\nhandler = \"1s\"\n").await;
     check("hangs", found, asked, [(504, "outcome-unknown"), (409, "outcome-unknown")], 1);
+    let (found, asked) =
+        twice(Play::Echo("HTTP/1.1 201 Created\r\ncontent-length: 9\r\n\r\nhalf"), "[defaults]\nhandler = \"1s\"\n")
+            .await;
+    check("hangs half-way", found, asked, [(504, "outcome-unknown"), (409, "outcome-unknown")], 1);
+}
+
+/// After the limit nothing of the run can still be sent: the upstream sees its connection end, and nothing is left to
+/// wait for when the server stops.
+#[tokio::test]
+async fn the_connection_ends_with_the_limit() {
+    let upstream = Upstream::start(Play::Hang).await;
+    let more = "[defaults]\nhandler = \"1s\"\n[limits]\ndrain = \"1h\"\n";
+    let mut running = Running::start(upstream.address, more).await;
+    assert_eq!(order(running.proxy, "k", "{}").await.status(), 504);
+    upstream.left().await;
+    running.stop();
+    assert_eq!(running.ended().await.doubted, 0);
+}
+
+/// An answer over what is kept, and a stream of events, are delivered whole however long they take.
+#[tokio::test]
+async fn long_answers_outlast_the_limit() {
+    let more = "[defaults]\nhandler = \"1s\"\n[limits]\nkept_answer_max = \"4B\"\n";
+    for head in ["x-a: b\r\n\r\nlonger than is kept", "content-type: Text/Event-Stream; x=y\r\n\r\nabc"] {
+        let upstream = Upstream::start(Play::Slowly(head)).await;
+        let running = Running::start(upstream.address, more).await;
+        let answer = order(running.proxy, "k", "{}").await;
+        assert_eq!(answer.status(), 200, "{answer:?}");
+        assert!(answer.body.contains("and the end"), "{answer:?}");
+        let again = order(running.proxy, "k", "{}").await;
+        assert_eq!((again.status(), again.problem().as_str()), (409, "result-not-kept"));
+    }
 }
 
 /// Nobody listens: nothing was sent, and the key stays free.

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -16,6 +17,8 @@ pub(crate) enum Play {
     Close,
     /// It waits until the other side gives up.
     Hang,
+    /// It sends an answer with these bytes behind the status, and after two seconds the end of it.
+    Slowly(&'static str),
     /// It sends these bytes, then what it gets, until the other side closes.
     Echo(&'static str),
 }
@@ -25,6 +28,7 @@ pub(crate) struct Upstream {
     pub(crate) address: SocketAddr,
     seen: Arc<Mutex<Vec<String>>>,
     arrived: Arc<Notify>,
+    left: Arc<Notify>,
 }
 
 impl Upstream {
@@ -33,18 +37,28 @@ impl Upstream {
         let address = listener.local_addr().unwrap();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let arrived = Arc::new(Notify::new());
-        let (keep, tell) = (seen.clone(), arrived.clone());
+        let left = Arc::new(Notify::new());
+        let (keep, tell, end) = (seen.clone(), arrived.clone(), left.clone());
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer(stream, play, keep.clone(), tell.clone()));
+                let (keep, tell, end) = (keep.clone(), tell.clone(), end.clone());
+                tokio::spawn(async move {
+                    answer(stream, play, keep, tell).await;
+                    end.notify_one();
+                });
             }
         });
-        Self { address, seen, arrived }
+        Self { address, seen, arrived, left }
     }
 
     /// The requests so far, as they came.
     pub(crate) fn seen(&self) -> Vec<String> {
         self.seen.lock().unwrap().clone()
+    }
+
+    /// Waits until a connection has ended that nobody waited for yet.
+    pub(crate) async fn left(&self) {
+        self.left.notified().await;
     }
 
     /// Waits for a request that nobody waited for yet.
@@ -66,6 +80,15 @@ async fn answer(mut stream: TcpStream, play: Play, seen: Arc<Mutex<Vec<String>>>
         Play::Hang => {
             let mut rest = Vec::new();
             drop(stream.read_to_end(&mut rest).await);
+        }
+        Play::Slowly(bytes) => {
+            stream.write_all(format!("HTTP/1.1 200 OK\r\n{bytes}").as_bytes()).await.unwrap();
+            // The pause is what the answer is: longer than the limit that it must outlast.
+            let mut pause = tokio::time::interval(Duration::from_secs(2));
+            pause.tick().await;
+            pause.tick().await;
+            drop(stream.write_all(b", and the end").await);
+            drop(stream.shutdown().await);
         }
         Play::Echo(bytes) => {
             stream.write_all(bytes.as_bytes()).await.unwrap();
