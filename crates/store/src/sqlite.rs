@@ -234,6 +234,10 @@ fn made(path: &Path, options: &Options) -> Result<Migrated, StoreError> {
     connect::create(path)?;
     let place = Place::of(path)?;
     let mut conn = connect::writer(&place, options)?;
+    if schema::standing(&conn)? == Standing::Current {
+        // Without the lock that a migration takes.
+        return Ok(Migrated::Current);
+    }
     Ok(match schema::migrate(&mut conn, options.clock.as_ref())? {
         Standing::None => Migrated::Made,
         Standing::Older(_) => Migrated::Updated,

@@ -105,8 +105,13 @@ pub(super) fn check_version() -> Result<(), StoreError> {
 pub(super) fn writer(place: &Place, options: &Options) -> Result<Connection, StoreError> {
     let doing = failed("cannot open the store");
     let conn = open(place, options)?;
-    let mode: String = conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)).map_err(&doing)?;
-    if mode != "wal" {
+    let mode = |conn: &Connection, ask: &str| conn.query_row(ask, [], |row| row.get::<_, String>(0));
+    let mut found = mode(&conn, "PRAGMA journal_mode").map_err(&doing)?;
+    if found != "wal" {
+        // Only for a file's first user: SQLite switches under a lock that it does not wait for.
+        found = mode(&conn, "PRAGMA journal_mode = WAL").map_err(&doing)?;
+    }
+    if found != "wal" {
         return Err(StoreError::not_applied(
             ErrorKind::Unavailable,
             format!("the file system of {} allows no write-ahead log: use a local disk", place.path.display()),
@@ -118,7 +123,7 @@ pub(super) fn writer(place: &Place, options: &Options) -> Result<Connection, Sto
     };
     conn.execute_batch(&format!(
         "PRAGMA synchronous = FULL; PRAGMA foreign_keys = {foreign_keys}; PRAGMA temp_store = MEMORY;
-         PRAGMA cache_size = -65536;"
+         PRAGMA cache_size = -65536; PRAGMA journal_size_limit = 67108864;"
     ))
     .map_err(&doing)?;
     if let Some(pages) = options.pages_max {

@@ -25,15 +25,23 @@ const NOTES_MAX: i64 = 100;
 /// Identities that a look-up reads at a time.
 const LOOK_ROWS: i64 = 10_000;
 
-const ALL: &str =
+pub(super) const ALL: &str =
     concat!("SELECT ", rows::columns!(), " FROM main.counterfoil_record WHERE id > ?1 ORDER BY id LIMIT ?2");
 
-const UNSETTLED: &str = concat!(
+pub(super) const UNSETTLED: &str = concat!(
     "SELECT ",
     rows::columns!(),
     " FROM main.counterfoil_record INDEXED BY counterfoil_record_unsettled
       WHERE expires_at IS NULL AND id > ?1 ORDER BY id LIMIT ?2"
 );
+
+/// The first identities in the order of their own index.
+const FIRST: &str = "SELECT id, scope, operation, key FROM main.counterfoil_record
+  ORDER BY scope, operation, key LIMIT ?1";
+
+/// Those after one.
+pub(super) const NEXT: &str = "SELECT id, scope, operation, key FROM main.counterfoil_record
+  WHERE (scope, operation, key) > (?2, ?3, ?4) ORDER BY scope, operation, key LIMIT ?1";
 
 /// Reads a page.
 pub(super) fn page(inner: &Inner, conn: &Connection, query: &Query) -> Result<Page, StoreError> {
@@ -124,15 +132,9 @@ impl Named {
 }
 
 fn identities(conn: &Connection, after: Option<&(Vec<u8>, String, String)>) -> Result<Vec<Named>, StoreError> {
-    let columns = "SELECT id, scope, operation, key FROM main.counterfoil_record";
-    let order = "ORDER BY scope, operation, key LIMIT";
     match after {
-        None => named(conn, &format!("{columns} {order} ?1"), [LOOK_ROWS]),
-        Some((scope, operation, key)) => named(
-            conn,
-            &format!("{columns} WHERE (scope, operation, key) > (?1, ?2, ?3) {order} ?4"),
-            (scope, operation, key, LOOK_ROWS),
-        ),
+        None => named(conn, FIRST, [LOOK_ROWS]),
+        Some((scope, operation, key)) => named(conn, NEXT, (LOOK_ROWS, scope, operation, key)),
     }
 }
 

@@ -17,15 +17,15 @@ macro_rules! columns {
 }
 pub(super) use columns;
 
-const SELECT: &str =
-    concat!("SELECT ", columns!(), " FROM main.counterfoil_record WHERE scope = ?1 AND operation = ?2 AND key = ?3");
+pub(super) const SELECT: &str = "SELECT version, lease, expires_at, record FROM main.counterfoil_record
+  WHERE scope = ?1 AND operation = ?2 AND key = ?3";
 const INSERT: &str = "INSERT INTO main.counterfoil_record
   (scope, operation, key, version, lease, holder, expires_at, record) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
   ON CONFLICT (scope, operation, key) DO NOTHING";
-const UPDATE: &str = "UPDATE main.counterfoil_record
+pub(super) const UPDATE: &str = "UPDATE main.counterfoil_record
   SET version = ?4, lease = ?5, holder = ?6, expires_at = ?7, record = ?8
   WHERE scope = ?1 AND operation = ?2 AND key = ?3 AND version = ?9 AND lease = ?10";
-const DELETE: &str = "DELETE FROM main.counterfoil_record
+pub(super) const DELETE: &str = "DELETE FROM main.counterfoil_record
   WHERE scope = ?1 AND operation = ?2 AND key = ?3 AND version = ?4 AND lease = ?5";
 
 /// What a write is conditional on: the version together with the lease id.
@@ -70,11 +70,7 @@ pub(super) fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
 impl Stored {
     /// The record, if its bytes can be read and agree with the columns that guard it.
     pub(super) fn record(&self) -> Result<Record, counterfoil_core::Error> {
-        let record = decode(&self.bytes)?;
-        let agrees = i64::try_from(record.version) == Ok(self.version)
-            && record.lease.id.as_bytes().as_slice() == self.lease
-            && record.sweep_at().map(|at| at.as_millis()) == self.expires_at;
-        if agrees { Ok(record) } else { Err(counterfoil_core::Error::Corrupt("its guard disagrees with it")) }
+        believed(self.version, &self.lease, self.expires_at, &self.bytes)
     }
 
     /// Whose it is.
@@ -87,12 +83,31 @@ impl Stored {
     }
 }
 
+/// The record in `bytes`, if they can be read and agree with the columns that guard it.
+fn believed(
+    version: i64,
+    lease: &[u8],
+    expires_at: Option<i64>,
+    bytes: &[u8],
+) -> Result<Record, counterfoil_core::Error> {
+    let record = decode(bytes)?;
+    let agrees = i64::try_from(record.version) == Ok(version)
+        && record.lease.id.as_bytes().as_slice() == lease
+        && record.sweep_at().map(|at| at.as_millis()) == expires_at;
+    if agrees { Ok(record) } else { Err(counterfoil_core::Error::Corrupt("its guard disagrees with it")) }
+}
+
 /// What stands under `identity`.
 pub(super) fn select(conn: &Connection, identity: &Identity) -> Result<Option<Record>, StoreError> {
     let doing = failed("cannot read a record");
     let mut statement = conn.prepare_cached(SELECT).map_err(&doing)?;
-    let found = statement.query_row(parts(identity), stored).optional().map_err(&doing)?;
-    found.map(|row| row.record().map_err(|error| named(error, identity))).transpose()
+    let mut found = statement.query(parts(identity)).map_err(&doing)?;
+    let Some(row) = found.next().map_err(&doing)? else { return Ok(None) };
+    // Decoded from SQLite's own memory: nothing but the record is copied.
+    let (version, expires_at) = (row.get(0).map_err(&doing)?, row.get(2).map_err(&doing)?);
+    let blob = |column| row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from);
+    let (lease, bytes) = (blob(1).map_err(&doing)?, blob(3).map_err(&doing)?);
+    believed(version, lease, expires_at, bytes).map(Some).map_err(|error| named(error, identity))
 }
 
 /// The row at a position.

@@ -24,10 +24,10 @@ const SLICE: usize = 100;
 /// Rows that may be looked at in one job: what cannot be decoded is left, and must not stop the rest.
 const LOOK_MAX: usize = 2 * SLICE;
 
-const DUE: &str = "SELECT expires_at, id FROM main.counterfoil_record
+pub(super) const DUE: &str = "SELECT expires_at, id FROM main.counterfoil_record
   WHERE expires_at <= ?1 AND (expires_at, id) > (?2, ?3) ORDER BY expires_at, id LIMIT ?4";
 
-const HELD: &str = concat!(
+pub(super) const HELD: &str = concat!(
     "SELECT ",
     rows::columns!(),
     " FROM main.counterfoil_record WHERE holder = ?1 AND expires_at IS NULL LIMIT ?2"

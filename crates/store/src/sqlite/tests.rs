@@ -222,3 +222,32 @@ async fn an_undo_that_fails_takes_the_whole_batch_with_it() {
     assert_eq!(orders, 0, "half a job was committed");
     assert!(is_fresh(&execute(&store, "next").await.unwrap()));
 }
+
+/// A statement that reads the whole table would slow every claim down as the store grows.
+#[test]
+fn every_statement_finds_its_rows_by_an_index() {
+    let directory = TempDir::new().unwrap();
+    drop(open(&directory));
+    let conn = outside(&directory);
+    let named = "counterfoil_record USING";
+    for (statement, wanted) in [
+        (super::rows::SELECT, format!("SEARCH {named} INDEX sqlite_autoindex")),
+        (super::rows::UPDATE, format!("SEARCH {named} INDEX sqlite_autoindex")),
+        (super::rows::DELETE, format!("SEARCH {named} INDEX sqlite_autoindex")),
+        (super::sweep::DUE, format!("SEARCH {named} COVERING INDEX counterfoil_record_due")),
+        (super::sweep::HELD, format!("SEARCH {named} INDEX counterfoil_record_unsettled (holder=?)")),
+        (super::list::ALL, format!("SEARCH {named} INTEGER PRIMARY KEY")),
+        (super::list::UNSETTLED, "INDEX counterfoil_record_unsettled".to_owned()),
+        (super::list::NEXT, format!("SEARCH {named} COVERING INDEX sqlite_autoindex")),
+    ] {
+        let mut explained = conn.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();
+        let mut steps = explained.raw_query();
+        let mut plan: Vec<String> = Vec::new();
+        while let Some(step) = steps.next().unwrap() {
+            plan.push(step.get(3).unwrap());
+        }
+        assert!(plan.iter().any(|step| step.contains(&wanted)), "{statement}\nwanted {wanted}: {plan:?}");
+        let sorted = plan.iter().any(|step| step.contains("TEMP B-TREE"));
+        assert_eq!(sorted, statement == super::list::UNSETTLED, "{statement}: {plan:?}");
+    }
+}

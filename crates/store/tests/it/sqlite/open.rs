@@ -41,6 +41,25 @@ async fn a_migration_makes_the_file_once() {
 }
 
 #[test]
+fn many_may_make_it_at_once() {
+    for _ in 0..10 {
+        let place = Place::new();
+        let mut options = place.options();
+        options.busy_timeout = std::time::Duration::from_secs(30);
+        let openers: Vec<_> = (0..8)
+            .map(|_| {
+                let (path, options) = (place.path(), options.clone());
+                std::thread::spawn(move || SqliteStore::open(path, options).map(drop))
+            })
+            .collect();
+        for opener in openers {
+            opener.join().unwrap().unwrap();
+        }
+        assert!(super::instances(place.directory.path()).is_empty());
+    }
+}
+
+#[test]
 fn what_is_no_store_is_refused_with_the_next_step() {
     let place = Place::new();
     let mut options = place.options();
