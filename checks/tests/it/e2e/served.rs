@@ -4,13 +4,19 @@
 
 use std::{
     path::Path,
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
+    sync::mpsc::channel,
+    thread,
+    time::Duration,
 };
 
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::process::{Process, alone, counterfoil};
+
+/// How long a command that ends may take before the test fails.
+const ENDS_WITHIN: Duration = Duration::from_mins(1);
 
 /// A serving process and its addresses.
 pub(super) struct Served {
@@ -59,11 +65,20 @@ pub(super) fn place(store: &Path) -> String {
     format!("sqlite:{}", store.display())
 }
 
-/// Runs a command to its end.
+/// Runs a command to its end, which must come soon.
 pub(super) fn run(arguments: &[&str], directory: &Path) -> Output {
     let mut command = Command::new(counterfoil());
     let command = alone(&mut command).args(arguments).current_dir(directory);
-    command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"))
+    let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let process = Pid::from_child(&child);
+    let (sender, ended) = channel();
+    thread::spawn(move || sender.send(child.wait_with_output()));
+    let Ok(output) = ended.recv_timeout(ENDS_WITHIN) else {
+        kill_process(process, Signal::KILL).expect("it lives");
+        panic!("{command:?} goes on");
+    };
+    output.expect("its output can be read")
 }
 
 /// Runs `counterfoil receipts` on the store, where it must succeed.
