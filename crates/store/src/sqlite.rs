@@ -254,7 +254,9 @@ impl Inner {
         if self.closed.swap(true, Ordering::AcqRel) {
             return;
         }
-        if !self.queue.close(DRAIN_MAX) {
+        // An effect that drops the last handle would wait for itself.
+        let wait = if self.is_led_here() { Duration::ZERO } else { DRAIN_MAX };
+        if !self.queue.close(wait) {
             // Its instance file stays locked for as long as the effect runs: its lease is not ended under it.
             tracing::error!("the store is closed while a batch is under way: an effect that blocks must end");
             return;

@@ -271,9 +271,9 @@ where
         write(batch, &claim, before, &done)?;
         Ok(done)
     });
-    points::pass("sqlite.coupled.settled");
     match (settled, failed) {
         (Ok(done), _) => {
+            points::pass("sqlite.coupled.settled");
             promised(batch, &done);
             Ok(Attempt::End(fresh(done)?))
         }

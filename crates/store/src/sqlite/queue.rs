@@ -115,7 +115,7 @@ impl Queue {
 impl Inner {
     /// Lets `job` wait for the writer. Whoever gets a leader must let it lead.
     pub(super) fn enqueue(self: &Arc<Self>, rank: Rank, job: Box<dyn Job>) -> Result<Option<Leader>, StoreError> {
-        if LEADS.get() == self.address() {
+        if self.is_led_here() {
             return Err(StoreError::not_applied(
                 ErrorKind::Misuse,
                 "an effect may not write to its own store: it would wait for itself",
@@ -144,8 +144,13 @@ impl Inner {
         Ok(Some(Leader { inner: Some(Arc::clone(self)) }))
     }
 
-    fn address(self: &Arc<Self>) -> usize {
-        Arc::as_ptr(self).addr()
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    /// Whether this thread works a batch of this store off: an effect of it asks.
+    pub(super) fn is_led_here(&self) -> bool {
+        LEADS.get() == self.address()
     }
 
     /// That the writer has not been at one batch for too long.

@@ -16,8 +16,7 @@ use crate::error::{Applied, ErrorKind, StoreError};
 use crate::seam::{Expected, New, Query, RecordStore as _, Swap, Swapped};
 
 fn open(directory: &TempDir) -> Arc<SqliteStore> {
-    let mut options = Options::default();
-    options.busy_timeout = std::time::Duration::from_millis(20);
+    let options = Options { busy_timeout: std::time::Duration::from_millis(20), ..Options::default() };
     let store = SqliteStore::open(directory.path().join("store.db"), options).unwrap();
     outside(directory).execute_batch("CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY)").unwrap();
     store
@@ -60,11 +59,10 @@ fn fail_next_commit(store: &SqliteStore) {
     store.inner.writer.lock().unwrap().guard.fail_commit.store(true, Ordering::Relaxed);
 }
 
+type Work<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
+
 /// Has all of `work` done in one batch whose commit fails.
-async fn in_one_failing_batch<T: Send + 'static>(
-    store: &Arc<SqliteStore>,
-    work: Vec<std::pin::Pin<Box<dyn Future<Output = T> + Send>>>,
-) -> Vec<T> {
+async fn in_one_failing_batch<T: Send + 'static>(store: &Arc<SqliteStore>, work: Vec<Work<T>>) -> Vec<T> {
     let (started, has_started) = channel();
     let (go, gone) = channel::<()>();
     let inner = Arc::clone(&store.inner);
@@ -124,7 +122,7 @@ async fn a_failed_commit_is_unknown_and_applies_nothing() {
 async fn a_failed_commit_is_unknown_for_all_in_its_batch() {
     let directory = TempDir::new().unwrap();
     let store = open(&directory);
-    let mut work: Vec<std::pin::Pin<Box<dyn Future<Output = Result<String, StoreError>> + Send>>> = Vec::new();
+    let mut work: Vec<Work<Result<String, StoreError>>> = Vec::new();
     for lease in 1..4_u8 {
         // Two of them lose to the first, which is no answer before the commit either.
         let store = Arc::clone(&store);
@@ -229,7 +227,7 @@ fn every_statement_finds_its_rows_by_an_index() {
     let directory = TempDir::new().unwrap();
     drop(open(&directory));
     let conn = outside(&directory);
-    let named = "counterfoil_record USING";
+    let named = "main.counterfoil_record USING";
     for (statement, wanted) in [
         (super::rows::SELECT, format!("SEARCH {named} INDEX sqlite_autoindex")),
         (super::rows::UPDATE, format!("SEARCH {named} INDEX sqlite_autoindex")),
