@@ -229,14 +229,11 @@ pub(crate) fn reject(rejection: &Rejection, terms: &Terms, digest: Option<Digest
     if let Some(after) = row.retry_after {
         headers.insert(header::RETRY_AFTER, HeaderValue::from(after.as_millis().div_ceil(1000) as u64));
     }
-    match rejection {
-        Rejection::Principal(PrincipalFault::Unauthenticated { challenge: Some(challenge), .. }) => {
-            headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
-        }
-        Rejection::NotKept { location: Some(location), .. } => {
-            headers.insert(header::LOCATION, location.clone());
-        }
-        _ => {}
+    if let Rejection::Principal(PrincipalFault::Unauthenticated { challenge: Some(challenge), .. }) = rejection {
+        headers.insert(header::WWW_AUTHENTICATE, challenge.clone());
+    }
+    if let Rejection::NotKept { location: Some(location), .. } = rejection {
+        headers.insert(header::LOCATION, location.clone());
     }
     mark(&mut answer, Replayed::No, None);
     answer

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use counterfoil_core::policy::Answerer;
 use counterfoil_middleware::{Body, Duplicates, Settings, Terms};
 use http::Response;
 use tokio::task::JoinHandle;
@@ -19,6 +20,16 @@ async fn settle() {
     for _ in 0..200 {
         tokio::task::yield_now().await;
     }
+}
+
+/// Keeps the runtime busy, so that paused time stands still and no timer wakes anybody; for at most five seconds.
+fn hold_time() -> tokio::task::JoinHandle<()> {
+    tokio::spawn(async {
+        let until = std::time::Instant::now() + Duration::from_secs(5);
+        while std::time::Instant::now() < until {
+            tokio::task::yield_now().await;
+        }
+    })
 }
 
 async fn lines(sent: Vec<JoinHandle<Answer>>) -> Vec<String> {
@@ -130,6 +141,43 @@ async fn waiters_return_at_once_where_nobody_knows() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn every_end_wakes_its_waiters_without_a_timer() {
+    let table = [
+        (201, "201 replayed=true"),
+        (400, "400 replayed=false"),
+        // Behind a proxy, that is doubt.
+        (503, "409 outcome-unknown"),
+    ];
+    for (status, expected) in table {
+        let held = Held::new();
+        let (begun, go) = (held.begun.clone(), held.go.clone());
+        let run = handler(move |_| {
+            let (begun, go) = (begun.clone(), go.clone());
+            async move {
+                begun.notify_one();
+                go.notified().await;
+                Ok(Response::builder().status(status).body(Body::empty()).unwrap())
+            }
+        });
+        let limits = Settings { answerer: Answerer::Upstream, ..settings(waiting(Duration::from_hours(1))) };
+        let house = House::with(limits, run);
+        let busy = hold_time();
+        let from = tokio::time::Instant::now();
+        let first = house.sending(post("k"));
+        held.begun.notified().await;
+        let second = house.sending(post("k"));
+        settle().await;
+        held.go.notify_one();
+        first.await.unwrap();
+        // After a release the waiter is the owner, and runs too.
+        held.go.notify_one();
+        assert_eq!(second.await.unwrap().line(), expected);
+        assert_eq!(from.elapsed(), Duration::ZERO, "a timer woke the waiter of {status}");
+        busy.abort();
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_waiter_gives_up_after_its_span_and_leaves_the_claim_alone() {
     let held = Held::new();
     let house = House::with(settings(waiting(Duration::from_secs(5))), held.handler());
@@ -169,6 +217,7 @@ async fn a_waiter_sees_the_end_of_an_owner_elsewhere() {
     let held = Held::new();
     let here = House::with(settings(waiting(Duration::from_mins(30))), held.handler());
     let there = here.beside(settings(Terms::default()));
+    let from = tokio::time::Instant::now();
     let first = there.sending(post("k"));
     held.begun.notified().await;
     let second = here.sending(post("k"));
@@ -176,5 +225,6 @@ async fn a_waiter_sees_the_end_of_an_owner_elsewhere() {
     held.go.notify_one();
     assert_eq!(first.await.unwrap().line(), "201 replayed=false");
     assert_eq!(second.await.unwrap().line(), "201 replayed=true");
+    assert!(from.elapsed() < Duration::from_mins(1), "it was found only at the deadline: {:?}", from.elapsed());
     assert!(here.store.stands(&identity("k")).await.is_some());
 }

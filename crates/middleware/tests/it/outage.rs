@@ -72,8 +72,9 @@ async fn a_waiter_gets_the_result_once_it_is_stored() {
     let duplicates = Duplicates::Wait(Duration::from_hours(1));
     let house = House::with(settings(Terms { duplicates, ..Terms::default() }), held.handler());
     house.store.on_swap(|swap| is_completion(swap).then(|| error(ErrorKind::Busy)));
-    let (first, second) = (house.sending(post("k")), house.sending(post("k")));
+    let first = house.sending(post("k"));
     held.begun.notified().await;
+    let second = house.sending(post("k"));
     held.go.notify_one();
     tokio::select! {
         answer = first => assert_eq!(answer.unwrap().line(), "201 replayed=false"),

@@ -164,10 +164,11 @@ fn chunks(sizes: &'static [usize]) -> Body {
 #[tokio::test]
 async fn an_answer_over_the_limit_is_delivered_whole_and_a_duplicate_learns_that_it_is_done() {
     type Case = (fn() -> Body, &'static str, usize, bool);
-    let table: [Case; 6] = [
+    let table: [Case; 7] = [
         (|| Body::from(vec![b'x'; 100]), "text/plain", 100, true),
         (|| Body::from(vec![b'x'; 101]), "text/plain", 101, false),
         (|| chunks(&[40, 0, 60]), "text/plain", 100, true),
+        (|| chunks(&[40, 61]), "text/plain", 101, false),
         (|| chunks(&[40, 60, 1, 700]), "text/plain", 801, false),
         (|| chunks(&[1]), "text/event-stream; charset=utf-8", 1, false),
         (Body::empty, "text/plain", 0, true),

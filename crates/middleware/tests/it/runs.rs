@@ -130,8 +130,10 @@ impl http_body::Body for Panicking {
 async fn a_handler_over_its_limit_leaves_a_doubt_that_its_late_end_settles() {
     let held = Held::new();
     let house = House::new(held.handler());
+    let from = tokio::time::Instant::now();
     let answer = house.send(post("k")).await;
     assert_eq!(answer.line(), "504 outcome-unknown");
+    assert_eq!(from.elapsed().as_secs(), Policy::default().attempt_limit.as_secs());
     assert_eq!(answer.header("retry-after"), Some("30"));
     assert_eq!(standing(&house, "k").await, "doubted");
     assert_eq!(house.send(post("k")).await.line(), "409 outcome-unknown");

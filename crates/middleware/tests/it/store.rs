@@ -1,8 +1,8 @@
 //! A store in memory that counts its calls, fails where a test says so, and tells when it was written.
 //! What stores must guarantee is not tested here.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use counterfoil_core::{Holder, Identity, Now, Record, Timestamp};
@@ -41,6 +41,7 @@ pub(crate) struct Scripted {
     on_read: Mutex<Option<ReadFault>>,
     on_swap: Mutex<Option<SwapFault>>,
     written: Notify,
+    overdue: AtomicBool,
 }
 
 impl Scripted {
@@ -53,6 +54,7 @@ impl Scripted {
             on_read: Mutex::default(),
             on_swap: Mutex::default(),
             written: Notify::new(),
+            overdue: AtomicBool::new(false),
         })
     }
 
@@ -93,14 +95,24 @@ impl Scripted {
         assert!(matches!(self.inner.swap(swap).await.unwrap(), Swapped::Won { .. }));
     }
 
-    /// Waits until what stands is as `wanted`.
-    pub(crate) async fn until(&self, identity: &Identity, wanted: impl Fn(Option<&Record>) -> bool) {
+    /// Waits until what stands is as `wanted`; a minute of real time without that is a failure.
+    pub(crate) async fn until(self: &Arc<Self>, identity: &Identity, wanted: impl Fn(Option<&Record>) -> bool) {
+        let (over, stop) = mpsc::channel::<()>();
+        let store = self.clone();
+        std::thread::spawn(move || {
+            if stop.recv_timeout(Duration::from_mins(1)) == Err(mpsc::RecvTimeoutError::Timeout) {
+                store.overdue.store(true, Ordering::SeqCst);
+                store.written.notify_waiters();
+            }
+        });
         loop {
             let mut written = std::pin::pin!(self.written.notified());
             written.as_mut().enable();
-            if wanted(self.stands(identity).await.as_ref()) {
-                return;
+            let stands = self.stands(identity).await;
+            if wanted(stands.as_ref()) {
+                return drop(over);
             }
+            assert!(!self.overdue.load(Ordering::SeqCst), "it never stood as wanted: {stands:?}");
             written.await;
         }
     }
