@@ -140,7 +140,7 @@ where
     let limit = Instant::now() + policy.attempt_limit;
     let led = match shared.gate.look(&mut job.claim).await {
         Ok(None) => {
-            let (service, mut request, claim, about) = job.split();
+            let (service, mut request, claim, about) = job.split(limit);
             metrics::executed(&about.matched.label);
             let inner = Arc::new(Inner { claim, policy, about, settled: OnceLock::new() });
             request.extensions_mut().insert(Coupled(inner.clone()));

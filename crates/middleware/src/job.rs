@@ -5,6 +5,7 @@ use bytes::Bytes;
 use counterfoil_core::{Claim, Digest, Operation};
 use http::request::Parts;
 use http::{Request, Response};
+use tokio::time::Instant;
 
 use crate::body::Body;
 use crate::operation::Matched;
@@ -18,6 +19,8 @@ pub struct Guarded {
     pub operation: Operation,
     /// The identity's digest, which logs may show.
     pub digest: Digest,
+    /// After this instant nothing of the run may still be sent.
+    pub until: Instant,
 }
 
 /// An admitted request and the service that would run it.
@@ -49,11 +52,11 @@ impl<S> Job<S> {
         Self { service, claim, about: About { matched, digest }, parts, body }
     }
 
-    /// The service, the request that it gets, and what stays with the run.
-    pub(crate) fn split(self) -> (S, Request<Body>, Claim, About) {
+    /// The service, the request that it gets, and what stays with the run, which ends by `until`.
+    pub(crate) fn split(self, until: Instant) -> (S, Request<Body>, Claim, About) {
         let Self { service, claim, about, parts, body } = self;
         let mut request = Request::from_parts(parts, Body::from(body));
-        let guarded = Guarded { operation: about.matched.operation.clone(), digest: about.digest };
+        let guarded = Guarded { operation: about.matched.operation.clone(), digest: about.digest, until };
         request.extensions_mut().insert(guarded);
         (service, request, claim, about)
     }

@@ -49,7 +49,7 @@ where
     let limit = Instant::now() + policy.attempt_limit;
     let led = match shared.gate.begin(&mut job.claim, policy).await {
         Ok(Begun::Execute(permit)) => {
-            let (service, request, claim, about) = job.split();
+            let (service, request, claim, about) = job.split(limit);
             let run = Run { shared, claim, about, slot: Some(slot), deliver: Some(deliver(reply)) };
             return run.own(*permit, service, request, limit).await;
         }

@@ -7,7 +7,6 @@ mod exchange;
 mod headers;
 mod upgrade;
 
-use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,7 +16,6 @@ use std::time::Duration;
 use counterfoil_middleware::{Body, Fault, Guarded, Peer};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
-use tokio::time::Instant;
 use tower::Service;
 
 use self::exchange::Limit;
@@ -35,10 +33,6 @@ struct Target {
     host: HeaderValue,
     connect: Duration,
     forward_key: bool,
-    /// How long a guarded exchange may last, by the operation's name.
-    handlers: HashMap<String, Duration>,
-    /// The same for operations that are not listed.
-    handler: Duration,
     /// So many bytes of a guarded answer must come within the limit; a longer one is not kept and may take its time.
     kept_answer_max: usize,
 }
@@ -48,27 +42,15 @@ impl Proxy {
         let upstream = config.upstream.value.clone();
         // An authority that a URL was read with is a header value.
         let host = HeaderValue::try_from(upstream.authority()).unwrap_or_else(|_| HeaderValue::from_static(""));
-        let handlers = config.operations.iter();
-        let handlers = handlers.map(|operation| (operation.name.clone(), operation.terms.handler.value)).collect();
         Self {
             target: Arc::new(Target {
                 upstream,
                 host,
                 connect: config.limits.connect.value,
                 forward_key: config.forward_key.value,
-                handlers,
-                handler: config.defaults.handler.value,
                 kept_answer_max: config.limits.kept_answer_max.value,
             }),
         }
-    }
-}
-
-impl Target {
-    /// After the limit nothing of a guarded run may still be sent, so its connection ends.
-    fn limit(&self, guarded: &Guarded) -> Limit {
-        let handler = self.handlers.get(guarded.operation.as_str()).copied().unwrap_or(self.handler);
-        Limit { until: Instant::now() + handler, bytes: self.kept_answer_max }
     }
 }
 
@@ -90,7 +72,9 @@ async fn forward(target: Arc<Target>, mut request: Request<Body>) -> Result<Resp
     if request.method() == Method::CONNECT {
         return Err(Fault::NotSent("tunnels (CONNECT) are not forwarded".to_owned()));
     }
-    let limit = request.extensions().get::<Guarded>().map(|guarded| target.limit(guarded));
+    // After its limit nothing of a guarded run may still be sent, so its connection ends.
+    let guarded = request.extensions().get::<Guarded>();
+    let limit = guarded.map(|guarded| Limit { until: guarded.until, bytes: target.kept_answer_max });
     let guarded = limit.is_some();
     // An upgrade on a guarded route was refused by the middleware; the header would only be hop-by-hop there.
     let upgrade = if guarded { None } else { upgrade::asked(&mut request) };
