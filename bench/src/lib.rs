@@ -1,6 +1,7 @@
 //! Counterfoil beside what people would write without it, on the same machine, in the same run.
 //!
-//! `cargo bench -p counterfoil-bench` prints four tables (about ten minutes); `-- --help` lists the options.
+//! `cargo bench -p counterfoil-bench` prints four tables (about ten minutes, the first time two more to fill a store);
+//! `-- --help` lists the options.
 //!
 //! How to read it: only **ratios inside one table** count. All rows of a table are measured one after the other in
 //! each repetition, beginning with another row each time, so that what disturbs the machine disturbs all of them; a
@@ -8,7 +9,8 @@
 //! processor time per answer: of the whole process, callers included, in the tables without HTTP, and of the server's
 //! process alone in the table with HTTP. Commits per second stand beside the fsyncs per second that the machine gave
 //! to one plain stream in the same repetitions. `met` and `missed` are printed and are no exit status: timing is no
-//! test. A row that answers wrongly (an effect too many, a replay that was none) does end the run.
+//! test. A row that answers wrongly (an effect too many, a replay that was none) does end the run. Nothing else should
+//! run meanwhile: where other programs compete, rows with more threads get more of the machine.
 //!
 //! What does not belong here: tests of behaviour (`checks`), and figures, which live in `docs/measurements.md`. The
 //! baselines hold SQL, which this package may, as it stands outside `crates/`.
