@@ -4,6 +4,7 @@
 //! 6, row 1). The transaction itself belongs to the store.
 
 use std::fmt::Display;
+use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use counterfoil_core::{Claim, Policy, Receipt, Timestamp, Why};
@@ -127,8 +128,8 @@ impl Inner {
     }
 }
 
-/// Looks, and runs the handler where nothing stands against it.
-pub(crate) async fn lead<S, R>(shared: Arc<Shared>, mut job: Box<Job<S>>, slot: Slot, reply: oneshot::Sender<Led<S>>)
+/// Runs the handler, where a look found nothing against it: the transaction itself looks again.
+pub(crate) async fn lead<S, R>(shared: Arc<Shared>, job: Box<Job<S>>, slot: Slot, reply: oneshot::Sender<Led<S>>)
 where
     S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
     S::Future: Send + 'static,
@@ -138,39 +139,29 @@ where
 {
     let policy = job.about.matched.terms.policy.clone();
     let limit = Instant::now() + policy.attempt_limit;
-    let led = match shared.gate.look(&mut job.claim).await {
-        Ok(None) => {
-            let (service, mut request, claim, about) = job.split(limit);
-            metrics::executed(&about.matched.label);
-            let inner = Arc::new(Inner { claim, policy, about, settled: OnceLock::new() });
-            request.extensions_mut().insert(Coupled(inner.clone()));
-            let mut handler = spawn(&shared, &inner.about, service, request);
-            let deliver: Deliver = deliver(reply);
-            match race(&mut handler, limit, &shared.drain).await {
-                Ok(ended) => {
-                    let answer = inner.conclude(&shared, ended).await;
-                    shared.waiters.wake(inner.about.digest);
-                    drop(slot);
-                    deliver(answer);
-                }
-                Err(doubt) => {
-                    deliver(inner.about.refuse(&Rejection::Doubt(doubt)));
-                    // It keeps its place: handlers that never end are bounded like all others.
-                    tokio::select! {
-                        _ = handler => {}
-                        () = shared.drain.ending() => {}
-                    }
-                    shared.waiters.wake(inner.about.digest);
-                }
-            }
-            return;
+    let (service, mut request, claim, about) = job.split(limit);
+    metrics::executed(&about.matched.label);
+    let inner = Arc::new(Inner { claim, policy, about, settled: OnceLock::new() });
+    request.extensions_mut().insert(Coupled(inner.clone()));
+    let mut handler = spawn(&shared, &inner.about, service, request);
+    let deliver: Deliver = deliver(reply);
+    match race(&mut handler, limit, &shared.drain).await {
+        Ok(ended) => {
+            let answer = inner.conclude(&shared, ended).await;
+            shared.waiters.wake(inner.about.digest);
+            drop(slot);
+            deliver(answer);
         }
-        Ok(Some(begun)) => Led::Decided(job, begun),
-        Err(error) => Led::Failed(job, error),
-    };
-    drop(slot);
-    // A caller that has gone needs no answer.
-    let _ = reply.send(led);
+        Err(doubt) => {
+            deliver(inner.about.refuse(&Rejection::Doubt(doubt)));
+            // It keeps its place: handlers that never end are bounded like all others.
+            tokio::select! {
+                _ = handler => {}
+                () = shared.drain.ending() => {}
+            }
+            shared.waiters.wake(inner.about.digest);
+        }
+    }
 }
 
 impl Inner {
@@ -213,7 +204,7 @@ impl Inner {
     /// What stands answers where it is a result, because a commit whose reply was lost is one; else `rejection` does.
     async fn look_again(&self, shared: &Shared, rejection: Rejection) -> Response<Body> {
         match shared.gate.look(&mut self.claim.clone()).await {
-            Ok(Some(begun @ Begun::Replay { .. })) => answer(begun, &self.about),
+            Ok(ControlFlow::Break(begun @ Begun::Replay { .. })) => answer(begun, &self.about),
             Ok(_) => self.about.refuse(&rejection),
             Err(error) => {
                 metrics::store_failed(&error);

@@ -1,6 +1,7 @@
 //! The end of a run: what is written to the store, what is answered, and what goes on in the background where the store
 //! fails or the handler is late. What an answer means belongs to `remember`, how a handler is run to `run`.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -151,7 +152,7 @@ impl Run {
     /// A completion was refused: what stands answers, and nothing is run again.
     async fn look_again(&mut self, why: Refused) -> Response<Body> {
         match self.shared.gate.look(&mut self.claim).await {
-            Ok(Some(begun @ Begun::Replay { .. })) => answer(begun, &self.about),
+            Ok(ControlFlow::Break(begun @ Begun::Replay { .. })) => answer(begun, &self.about),
             Ok(_) => self.refuse(&Rejection::Late(why)),
             Err(error) => {
                 self.tell_store(&error);

@@ -8,6 +8,7 @@ use std::fmt::Display;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use counterfoil_store::seam::Seen;
 use counterfoil_store::{Begun, Permit, StoreError};
 use http::{Request, Response};
 use tokio::sync::oneshot;
@@ -35,9 +36,14 @@ pub(crate) enum Led<S> {
 /// How a handler ended.
 pub(crate) type HandlerEnd = Result<Answered, Failed>;
 
-/// Claims, and runs where the claim is granted.
-pub(crate) async fn lead<S, R>(shared: Arc<Shared>, mut job: Box<Job<S>>, slot: Slot, reply: oneshot::Sender<Led<S>>)
-where
+/// Claims on what was seen, and runs where the claim is granted.
+pub(crate) async fn lead<S, R>(
+    shared: Arc<Shared>,
+    mut job: Box<Job<S>>,
+    seen: Seen,
+    slot: Slot,
+    reply: oneshot::Sender<Led<S>>,
+) where
     S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Display + Send + 'static,
@@ -47,7 +53,7 @@ where
     // Counted from before the claim, so that the run's limit ends no later than the record says.
     let policy = &job.about.matched.terms.policy;
     let limit = Instant::now() + policy.attempt_limit;
-    let led = match shared.gate.begin(&mut job.claim, policy).await {
+    let led = match shared.gate.begin_on(&mut job.claim, policy, seen).await {
         Ok(Begun::Execute(permit)) => {
             let (service, request, claim, about) = job.split(limit);
             let run = Run { shared, claim, about, slot: Some(slot), deliver: Some(deliver(reply)) };

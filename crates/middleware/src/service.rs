@@ -4,6 +4,7 @@
 use std::fmt::Display;
 use std::future::Future;
 use std::mem;
+use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -113,7 +114,7 @@ where
     loop {
         // Taken before the look, so that an end in between is not missed.
         let woken = waiting.as_ref().map(Waiting::woken);
-        let begun = match attempt(shared, job, waiting.is_some()).await {
+        let begun = match attempt(shared, job).await {
             Tried::Answered(answer) => return answer,
             Tried::Decided(given_back, begun) => {
                 job = given_back;
@@ -135,8 +136,9 @@ where
     }
 }
 
-/// Looks where `look_first`, then claims, and runs where the claim is granted.
-async fn attempt<S, R>(shared: &Arc<Shared>, mut job: Box<Job<S>>, look_first: bool) -> Tried<S>
+/// Looks, then claims, and runs where the claim is granted. A duplicate is so answered by one read: it takes nobody's
+/// place, and what stands is told where nothing may begin.
+async fn attempt<S, R>(shared: &Arc<Shared>, mut job: Box<Job<S>>) -> Tried<S>
 where
     S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
     S::Future: Send + 'static,
@@ -144,29 +146,20 @@ where
     R: http_body::Body<Data = Bytes> + Send + 'static,
     R::Error: Into<BoxError>,
 {
-    // Where nothing may begin, what stands is still told.
-    let slot = if look_first { None } else { Some(shared.enter()) };
-    let slot = match slot {
-        Some(Ok(slot)) => slot,
-        None | Some(Err(_)) => {
-            match shared.gate.look(&mut job.claim).await {
-                Ok(Some(begun)) => return Tried::Decided(job, begun),
-                Ok(None) => {}
-                Err(error) => return Tried::Answered(failed(shared, &error, &job.about)),
-            }
-            match slot.unwrap_or_else(|| shared.enter()) {
-                Ok(slot) => slot,
-                Err(rejection) => {
-                    return Tried::Answered(job.about.refuse(&rejection));
-                }
-            }
-        }
+    let seen = match shared.gate.look(&mut job.claim).await {
+        Ok(ControlFlow::Break(begun)) => return Tried::Decided(job, begun),
+        Ok(ControlFlow::Continue(seen)) => seen,
+        Err(error) => return Tried::Answered(failed(shared, &error, &job.about)),
+    };
+    let slot = match shared.enter() {
+        Ok(slot) => slot,
+        Err(rejection) => return Tried::Answered(job.about.refuse(&rejection)),
     };
     let (terms, digest) = (job.about.matched.terms.clone(), job.about.digest);
     let (reply, led) = oneshot::channel();
     match terms.policy.effect {
         Effect::Coupled => tokio::spawn(coupled::lead(shared.clone(), job, slot, reply)),
-        Effect::KeyedUpstream | Effect::Other => tokio::spawn(run::lead(shared.clone(), job, slot, reply)),
+        Effect::KeyedUpstream | Effect::Other => tokio::spawn(run::lead(shared.clone(), job, seen, slot, reply)),
     };
     match led.await {
         Ok(Led::Answered(answer)) => Tried::Answered(answer),

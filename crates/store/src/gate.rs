@@ -100,14 +100,14 @@ impl Gate {
         &self.store
     }
 
-    /// Decides `claim` on what stands, without writing. `None`: it would run.
+    /// Decides `claim` on what stands, without writing: the answer, or what was seen where it would run.
     ///
     /// # Errors
     /// [`StoreError`] where the store cannot be read or the record cannot be decoded.
-    pub async fn look(&self, claim: &mut Claim) -> Result<Option<Begun>, StoreError> {
+    pub async fn look(&self, claim: &mut Claim) -> Result<ControlFlow<Begun, Seen>, StoreError> {
         let seen = self.store.read(claim.identity()).await?;
         let (decision, _) = decided(claim, &seen);
-        Ok(answer(decision, &seen))
+        Ok(settled(decision, &seen))
     }
 
     /// Decides `claim` and takes the lease where it is granted: the caller that gets [`Begun::Execute`] is the only
@@ -119,8 +119,17 @@ impl Gate {
     /// [`StoreError`]; nothing runs then. A claim of unknown fate is released in the background.
     pub async fn begin(&self, claim: &mut Claim, policy: &Policy) -> Result<Begun, StoreError> {
         points::pass("gate.begin.before-read");
+        let seen = self.store.read(claim.identity()).await?;
+        self.begin_on(claim, policy, seen).await
+    }
+
+    /// [`Gate::begin`] for a caller that has just [looked](Self::look): what it saw is not read again.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn begin_on(&self, claim: &mut Claim, policy: &Policy, seen: Seen) -> Result<Begun, StoreError> {
         let mut mine = Mine::default();
-        let begun = self.rounds(claim, policy, &mut mine).await;
+        let begun = self.rounds(claim, policy, seen, &mut mine).await;
         if mine.doubtful {
             if let Ok(Begun::Execute(permit)) = &begun {
                 mine.leases.retain(|lease| *lease != permit.lease());
@@ -130,8 +139,13 @@ impl Gate {
         begun
     }
 
-    async fn rounds(&self, claim: &mut Claim, policy: &Policy, mine: &mut Mine) -> Result<Begun, StoreError> {
-        let mut seen = self.store.read(claim.identity()).await?;
+    async fn rounds(
+        &self,
+        claim: &mut Claim,
+        policy: &Policy,
+        mut seen: Seen,
+        mine: &mut Mine,
+    ) -> Result<Begun, StoreError> {
         for _ in 0..ROUNDS_MAX {
             match self.round(claim, policy, seen, mine).await? {
                 Round::Break(begun) => return Ok(begun),

@@ -7,8 +7,9 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::fault::failed;
 use super::options::{ForeignKeys, Options};
@@ -16,6 +17,9 @@ use crate::error::{ErrorKind, StoreError};
 
 /// The first SQLite that does not lose commits when one connection checkpoints while another writes.
 const OLDEST_SQLITE: i32 = 3_051_003;
+
+/// The pause between two tries to switch a file to a write-ahead log.
+const SWITCH_PAUSE: Duration = Duration::from_millis(5);
 
 /// A file by name, and by what the name meant when it was opened.
 #[derive(Clone, Debug)]
@@ -105,12 +109,7 @@ pub(super) fn check_version() -> Result<(), StoreError> {
 pub(super) fn writer(place: &Place, options: &Options) -> Result<Connection, StoreError> {
     let doing = failed("cannot open the store");
     let conn = open(place, options)?;
-    let mode = |conn: &Connection, ask: &str| conn.query_row(ask, [], |row| row.get::<_, String>(0));
-    let mut found = mode(&conn, "PRAGMA journal_mode").map_err(&doing)?;
-    if found != "wal" {
-        // Only for a file's first user: SQLite switches under a lock that it does not wait for.
-        found = mode(&conn, "PRAGMA journal_mode = WAL").map_err(&doing)?;
-    }
+    let found = journal(&conn, options.busy_timeout).map_err(&doing)?;
     if found != "wal" {
         return Err(StoreError::not_applied(
             ErrorKind::Unavailable,
@@ -132,6 +131,27 @@ pub(super) fn writer(place: &Place, options: &Options) -> Result<Connection, Sto
     Ok(conn)
 }
 
+/// Has the file keep a write-ahead log; answers what it keeps.
+///
+/// Only a file's first users switch it. SQLite does not wait for the lock of that where several do at once, so the
+/// wait is here.
+fn journal(conn: &Connection, limit: Duration) -> rusqlite::Result<String> {
+    let mode = |ask: &str| conn.query_row(ask, [], |row| row.get::<_, String>(0));
+    let begun = Instant::now();
+    loop {
+        let found = match mode("PRAGMA journal_mode") {
+            Ok(found) if found != "wal" => mode("PRAGMA journal_mode = WAL"),
+            found => found,
+        };
+        match found {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && begun.elapsed() < limit => {
+                std::thread::sleep(SWITCH_PAUSE);
+            }
+            found => return found,
+        }
+    }
+}
+
 /// A connection that only reads.
 pub(super) fn reader(place: &Place, options: &Options) -> Result<Connection, StoreError> {
     let conn = open(place, options)?;
@@ -145,7 +165,7 @@ fn open(place: &Place, options: &Options) -> Result<Connection, StoreError> {
     // Without CREATE: a file deleted under us must not come back empty.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(&place.path, flags).map_err(&doing)?;
-    conn.busy_timeout(options.busy_timeout.min(std::time::Duration::from_mins(1))).map_err(&doing)?;
+    conn.busy_timeout(options.busy_timeout.min(Duration::from_mins(1))).map_err(&doing)?;
     conn.set_prepared_statement_cache_capacity(64);
     Ok(conn)
 }

@@ -1,6 +1,7 @@
 //! The gate over a store that loses replies and steps its clock: what a lost answer, a lapsed lease and a late call
 //! come to. Rules are tested in core, stores by the contract.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -227,19 +228,21 @@ async fn a_coupled_run_that_lapsed_is_taken_over_and_its_old_owner_touches_nothi
 #[tokio::test]
 async fn a_look_writes_nothing_and_says_what_stands() {
     let world = world();
-    assert!(world.gate.look(&mut claim()).await.unwrap().is_none());
+    assert!(
+        matches!(world.gate.look(&mut claim()).await.unwrap(), ControlFlow::Continue(seen) if seen.record.is_none())
+    );
     let mut permit = world.permit(Effect::Other).await;
     let writes = world.store.calls(Method::Swap);
     assert!(matches!(
         world.gate.look(&mut claim()).await.unwrap(),
-        Some(Begun::InProgress { remaining }) if remaining == LEASE
+        ControlFlow::Break(Begun::InProgress { remaining }) if remaining == LEASE
     ));
     world.clock.advance(LEASE);
-    assert!(matches!(world.gate.look(&mut claim()).await.unwrap(), Some(Begun::Unknown { .. })));
+    assert!(matches!(world.gate.look(&mut claim()).await.unwrap(), ControlFlow::Break(Begun::Unknown { .. })));
     assert_eq!(world.store.calls(Method::Swap), writes);
     world.gate.complete(&mut permit, &receipt()).await.unwrap();
     let mut other = Claim::new(identity(), Asked::bytes("another order"), &Rule::bytes()).unwrap();
-    assert!(matches!(world.gate.look(&mut other).await.unwrap(), Some(Begun::Mismatch)));
+    assert!(matches!(world.gate.look(&mut other).await.unwrap(), ControlFlow::Break(Begun::Mismatch)));
 }
 
 #[tokio::test]
