@@ -1,4 +1,4 @@
-//! Stopping in order.
+//! Stopping in order: what is refused while a guard drains, what may end, and what is left in doubt. Signals belong to the server.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
