@@ -221,6 +221,66 @@ async fn an_undo_that_fails_takes_the_whole_batch_with_it() {
     assert!(is_fresh(&execute(&store, "next").await.unwrap()));
 }
 
+/// Has jobs of these ranks wait in this order, and answers the order in which they ran, by position.
+async fn ran(store: &Arc<SqliteStore>, ranks: &[Rank]) -> Vec<usize> {
+    let (started, has_started) = channel();
+    let (go, gone) = channel::<()>();
+    let inner = Arc::clone(&store.inner);
+    let holding = tokio::spawn(async move {
+        let held = move |_: &super::batch::Batch<'_>| {
+            started.send(()).unwrap();
+            gone.recv().unwrap();
+            Ok(())
+        };
+        inner.ask(Rank::Urgent, held).await
+    });
+    tokio::task::spawn_blocking(move || has_started.recv().unwrap()).await.unwrap();
+    let order = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let mut jobs = Vec::new();
+    for (place, rank) in ranks.iter().copied().enumerate() {
+        let (inner, order) = (Arc::clone(&store.inner), Arc::clone(&order));
+        jobs.push(tokio::spawn(async move {
+            inner
+                .ask(rank, move |_| {
+                    order.lock().unwrap().push(place);
+                    Ok(())
+                })
+                .await
+        }));
+        while store.waiting() <= place {
+            tokio::task::yield_now().await;
+        }
+    }
+    go.send(()).unwrap();
+    holding.await.unwrap().unwrap();
+    for job in jobs {
+        job.await.unwrap().unwrap();
+    }
+    order.lock().unwrap().clone()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_ends_or_keeps_goes_before_claims_and_sweeping_last() {
+    let directory = TempDir::new().unwrap();
+    let store = open(&directory);
+    let ranks = [Rank::Low, Rank::Claim, Rank::Urgent, Rank::Claim, Rank::Urgent];
+    assert_eq!(ran(&store, &ranks).await, [2, 4, 1, 3, 0]);
+    let put = Swap { new: New::Delete, ..claiming("a", 1) };
+    assert_eq!((super::swap::rank(&put), super::swap::rank(&claiming("a", 1))), (Rank::Urgent, Rank::Claim));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn sweeping_waits_for_a_bounded_number_of_batches() {
+    let directory = TempDir::new().unwrap();
+    let options = Options { batch_max: 1, ..Options::default() };
+    let store = SqliteStore::open(directory.path().join("store.db"), options).unwrap();
+    let mut ranks = vec![Rank::Claim; 40];
+    ranks[0] = Rank::Low;
+    let order = ran(&store, &ranks).await;
+    let turn = order.iter().position(|place| *place == 0).unwrap();
+    assert!((1..=10).contains(&turn), "low work ran as number {turn} of 40");
+}
+
 /// A statement that reads the whole table would slow every claim down as the store grows.
 #[test]
 fn every_statement_finds_its_rows_by_an_index() {

@@ -88,6 +88,8 @@ async fn a_transaction_that_cannot_keep_the_promise_is_misuse() {
     let mut conn = place.outside();
     let tx = conn.transaction_with_behavior(TransactionBehavior::Deferred).unwrap();
     refused(store.execute_in(&tx, &mut claim("a"), &policy, called), ErrorKind::Misuse, "IMMEDIATE");
+    tx.query_row("SELECT count(*) FROM orders", [], |_| Ok(())).unwrap();
+    refused(store.execute_in(&tx, &mut claim("a"), &policy, called), ErrorKind::Misuse, "IMMEDIATE");
     drop(tx);
     conn.execute_batch("PRAGMA synchronous = NORMAL").unwrap();
     let tx = begin(&mut conn);

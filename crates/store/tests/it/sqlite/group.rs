@@ -1,10 +1,9 @@
-//! Many callers, few transactions: order, bounds, and hand-over of the lead.
+//! Many callers, few transactions: bounds, and hand-over of the lead. In which order jobs run is told from inside.
 //! What one effect does to its neighbours stands in `effects`.
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
 
-use counterfoil_core::action::renew;
 use counterfoil_core::{Policy, Receipt};
 use counterfoil_store::seam::{RecordStore as _, Swapped};
 use counterfoil_store::sqlite::{Executed, Origin};
@@ -93,62 +92,6 @@ async fn a_batch_carries_no_more_than_its_bound() {
         caller.await.unwrap();
     }
     assert!(store.batches() - before >= 4, "ten writes in batches of three took {}", store.batches() - before);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn renewals_and_completions_go_before_claims_and_sweeping_last() {
-    let place = Place::new();
-    let mut options = place.options();
-    options.batch_max = 1;
-    let store = place.open_with(options).unwrap();
-    let running = claimed(&store, "old", 1).await;
-    let held = Held::by(&store).await;
-    let order = Arc::new(Mutex::new(Vec::new()));
-    let mut callers = Vec::new();
-    let tell = |what: &'static str| {
-        let order = Arc::clone(&order);
-        move || order.lock().unwrap().push(what)
-    };
-    let (store_of, done) = (Arc::clone(&store), tell("sweep"));
-    callers.push(tokio::spawn(async move {
-        store_of.sweep(10).await.unwrap();
-        done();
-    }));
-    until_waiting(&store, 1).await;
-    for (place, key) in ["claim", "claim"].into_iter().enumerate() {
-        let (store_of, done) = (Arc::clone(&store), tell(key));
-        callers.push(tokio::spawn(async move {
-            store_of.swap(claiming(&format!("new-{place}"), 2, &store_of)).await.unwrap();
-            done();
-        }));
-        until_waiting(&store, place + 2).await;
-    }
-    let next = renew(Some(&running), running.lease.id, running.lease.span, store.now().at).unwrap();
-    let (store_of, done) = (Arc::clone(&store), tell("renewal"));
-    callers.push(tokio::spawn(async move {
-        store_of.swap(put("old", &running, next)).await.unwrap();
-        done();
-    }));
-    until_waiting(&store, 4).await;
-    held.let_go().await;
-    for caller in callers {
-        caller.await.unwrap();
-    }
-    // Answers of single batches come in the order of their commits, up to who is woken first.
-    let versions = [("old", 2), ("new-0", 1), ("new-1", 1)];
-    for (key, version) in versions {
-        assert_eq!(record(&store, key).await.unwrap().version, version);
-    }
-    let rowids: Vec<String> = place
-        .outside()
-        .prepare("SELECT key FROM counterfoil_record ORDER BY id")
-        .unwrap()
-        .query_map([], |row| row.get(0))
-        .unwrap()
-        .map(Result::unwrap)
-        .collect();
-    assert_eq!(rowids, ["old", "holding", "new-0", "new-1"]);
-    assert_eq!(order.lock().unwrap().len(), 4);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
