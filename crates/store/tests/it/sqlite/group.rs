@@ -10,7 +10,7 @@ use counterfoil_store::sqlite::{Executed, Origin};
 use counterfoil_store::{ErrorKind, SqliteStore};
 use tokio::task::JoinHandle;
 
-use super::{Place, claim, claimed, claiming, identity, order, origin, put, record, refused};
+use super::{Place, claim, claiming, identity, order, origin, record, refused};
 
 /// An effect that holds the writer until it is let go.
 struct Held {
