@@ -1,4 +1,5 @@
-//! Stopping in order: what is refused while a guard drains, what may end, and what is left in doubt. Signals belong to the server.
+//! Stopping in order: what is refused while a guard drains, what may end, and what is left in doubt.
+//! Signals belong to the server.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
