@@ -263,14 +263,20 @@ impl Inner {
         }
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.readers.clear();
+        let mut holds = true;
         if let Some(conn) = writer.conn.take() {
+            // Where that cannot be told, the next process finds out.
+            holds = sweep::holds(&conn, self.holder).unwrap_or(true);
             let speaking = writer.guard.commit();
             if let Err(error) = meta::set_mark(&conn, &self.time.mark()) {
                 tracing::warn!(%error, "the clock's mark could not be written at the end");
             }
             drop(speaking);
         }
-        self.instance.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let instance = self.instance.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(instance) = instance.filter(|_| holds) {
+            instance.leave();
+        }
     }
 }
 

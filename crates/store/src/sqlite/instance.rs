@@ -24,12 +24,18 @@ const TRIES: usize = 8;
 #[derive(Debug)]
 pub(super) struct Instance {
     pub(super) holder: Holder,
-    path: PathBuf,
+    /// Removed at the end; `None`: left behind.
+    path: Option<PathBuf>,
     /// Locked until it is closed, however the process ends.
     _file: File,
 }
 
 impl Instance {
+    /// Lets go and leaves the file: it tells the next process that this one is gone, and its leases are ended then.
+    pub(super) fn leave(mut self) {
+        self.path = None;
+    }
+
     /// Takes a lock under a fresh name.
     pub(super) fn take(place: &Place) -> Result<Self, StoreError> {
         for _ in 0..TRIES {
@@ -38,7 +44,7 @@ impl Instance {
             let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
             let file = made.map_err(|error| cannot("make", &path, error))?;
             match file.try_lock() {
-                Ok(()) if is(&path, &file) => return Ok(Self { holder, path, _file: file }),
+                Ok(()) if is(&path, &file) => return Ok(Self { holder, path: Some(path), _file: file }),
                 // A starting process took it for a dead one's: another name.
                 Ok(()) | Err(TryLockError::WouldBlock) => {}
                 Err(TryLockError::Error(error)) => return Err(cannot("lock", &path, error)),
@@ -52,7 +58,9 @@ impl Instance {
 impl Drop for Instance {
     fn drop(&mut self) {
         // Removed before it is unlocked. Left behind, it tells the next process that this one is gone.
-        drop(fs::remove_file(&self.path));
+        if let Some(path) = &self.path {
+            drop(fs::remove_file(path));
+        }
     }
 }
 

@@ -149,6 +149,12 @@ struct Slice {
     ended: usize,
 }
 
+/// Whether `holder` still holds a lease of anything unsettled.
+pub(super) fn holds(conn: &Connection, holder: Holder) -> Result<bool, StoreError> {
+    let doing = failed("cannot read this process's leases");
+    conn.prepare_cached(HELD).and_then(|mut held| held.exists((holder.as_bytes(), 1))).map_err(doing)
+}
+
 fn ended_leases(batch: &Batch<'_>, holder: Holder) -> Result<Slice, StoreError> {
     let doing = failed("cannot read a gone process's leases");
     let held: Vec<Stored> = {

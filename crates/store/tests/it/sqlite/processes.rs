@@ -30,6 +30,21 @@ async fn each_process_holds_a_lock_for_its_life() {
     assert!(instances(place.directory.path()).is_empty());
 }
 
+#[tokio::test]
+async fn a_process_that_ends_in_order_leaves_word_of_what_it_still_holds() {
+    let place = Place::new();
+    let first = place.open();
+    let holder = first.holder();
+    assert_eq!(claimed(&first, "held", 1).await.lease.holder, holder);
+    drop(first);
+    assert_eq!(instances(place.directory.path()).len(), 1, "nobody could tell that it is gone");
+    let second = place.open();
+    let ended = record(&second, "held").await.unwrap();
+    assert!(ended.lease.is_ended(), "{ended:?}");
+    drop(second);
+    assert!(instances(place.directory.path()).is_empty());
+}
+
 /// Gives the record of `key` a holder whose instance file stands unlocked, as a killed process leaves it.
 fn orphan(place: &Place, key: &str, holder: Holder) {
     let conn = place.outside();
