@@ -120,6 +120,10 @@ async fn a_closed_store_answers_nothing() {
     refused(store.read(&super::identity("a")).await, ErrorKind::Unavailable, "closed");
     refused(store.swap(super::claiming("b", 1, &store)).await, ErrorKind::Unavailable, "closed");
     refused(store.health(), ErrorKind::Unavailable, "closed");
+    // It still held a lease: its file tells that it is gone.
+    assert_eq!(super::instances(place.directory.path()).len(), 1);
+    let reopened = place.open();
+    assert!(record(&reopened, "a").await.is_some());
+    drop(reopened);
     assert!(super::instances(place.directory.path()).is_empty());
-    assert!(record(&place.open(), "a").await.is_some());
 }
