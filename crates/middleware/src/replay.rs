@@ -39,8 +39,9 @@ const NEVER: [&str; 19] = [
 /// Prefixes of further headers that belong to one answer: rate limits, and our own.
 const NEVER_PREFIXES: [&str; 4] = ["ratelimit", "x-ratelimit", "x-rate-limit", "idempoten"];
 
-/// Whether a header belongs to one answer and is never replayed.
-pub(crate) fn is_never_replayed(name: &HeaderName) -> bool {
+/// Whether a header belongs to one answer or one connection and is never replayed, whatever the settings say.
+#[must_use]
+pub fn is_never_replayed(name: &HeaderName) -> bool {
     let name = name.as_str();
     NEVER.contains(&name) || NEVER_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
