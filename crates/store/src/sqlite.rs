@@ -12,6 +12,7 @@ mod handle;
 mod instance;
 mod job;
 mod list;
+mod log;
 mod meta;
 mod options;
 mod queue;
@@ -33,6 +34,7 @@ use counterfoil_core::{Claim, Holder, Identity, Now, Policy, Receipt, Timestamp}
 use self::connect::Place;
 use self::instance::Instance;
 use self::job::Rank;
+use self::log::Log;
 use self::queue::Queue;
 use self::readers::Readers;
 use self::recovery::Writer;
@@ -63,6 +65,7 @@ struct Inner {
     mark_seen: Mutex<String>,
     queue: Queue,
     writer: Mutex<Writer>,
+    log: Arc<Log>,
     readers: Readers,
     holder: Holder,
     instance: Mutex<Option<Instance>>,
@@ -104,7 +107,8 @@ impl SqliteStore {
             made(path, &options)?;
         }
         let place = Place::of(path)?;
-        let writer = Writer::open(&place, &options)?;
+        let log = Log::new(place.clone(), options.clone());
+        let writer = Writer::open(&place, &options, &log)?;
         let conn = writer.conn.as_ref().ok_or_else(recovery::closed)?;
         match schema::standing(conn)? {
             Standing::Current => {}
@@ -126,6 +130,7 @@ impl SqliteStore {
             mark_seen: Mutex::new(stands.mark),
             queue: Queue::default(),
             writer: Mutex::new(writer),
+            log,
             readers: Readers::new(),
             holder: instance.holder,
             instance: Mutex::new(Some(instance)),
@@ -261,6 +266,7 @@ impl Inner {
             tracing::error!("the store is closed while a batch is under way: an effect that blocks must end");
             return;
         }
+        self.log.close(DRAIN_MAX);
         let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
         self.readers.clear();
         let mut holds = true;

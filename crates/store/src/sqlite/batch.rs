@@ -138,6 +138,7 @@ impl Inner {
         for job in taken.begun {
             job.answer(&fate);
         }
+        self.tend_log();
     }
 
     fn transact(&self, writer: &mut Writer, taken: &mut Taken) -> Fate {

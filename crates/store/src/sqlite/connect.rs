@@ -21,6 +21,14 @@ const OLDEST_SQLITE: i32 = 3_051_003;
 /// The pause between two tries to switch a file to a write-ahead log.
 const SWITCH_PAUSE: Duration = Duration::from_millis(5);
 
+/// The writer's page cache, in KiB: inner pages and what is written often. In a file under 1 GiB a commit after a page
+/// was split walks the whole cache (a page's number stands in for another while pages are balanced), so a larger one
+/// makes every commit slower; what is not in it is in the system's.
+const WRITER_CACHE_KIB: u32 = 8 * 1024;
+
+/// A reader's page cache, in KiB. It is emptied whenever somebody else has committed.
+const READER_CACHE_KIB: u32 = 4 * 1024;
+
 /// A file by name, and by what the name meant when it was opened.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
@@ -122,7 +130,7 @@ pub(super) fn writer(place: &Place, options: &Options) -> Result<Connection, Sto
     };
     conn.execute_batch(&format!(
         "PRAGMA synchronous = FULL; PRAGMA foreign_keys = {foreign_keys}; PRAGMA temp_store = MEMORY;
-         PRAGMA cache_size = -65536; PRAGMA journal_size_limit = 67108864;"
+         PRAGMA cache_size = -{WRITER_CACHE_KIB}; PRAGMA journal_size_limit = 67108864;"
     ))
     .map_err(&doing)?;
     if let Some(pages) = options.pages_max {
@@ -155,7 +163,7 @@ fn journal(conn: &Connection, limit: Duration) -> rusqlite::Result<String> {
 /// A connection that only reads.
 pub(super) fn reader(place: &Place, options: &Options) -> Result<Connection, StoreError> {
     let conn = open(place, options)?;
-    conn.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -16384;")
+    conn.execute_batch(&format!("PRAGMA query_only = ON; PRAGMA cache_size = -{READER_CACHE_KIB};"))
         .map_err(failed("cannot open the store for reading"))?;
     Ok(conn)
 }

@@ -1,6 +1,9 @@
-//! Two questions to SQLite that `rusqlite` does not wrap: whether a COMMIT would be refused, and whether an effect left
-//! statements running. No other foreign call belongs here.
-#![expect(unsafe_code, reason = "sqlite3_db_status and sqlite3_next_stmt have no safe wrapper in rusqlite")]
+//! What `rusqlite` does not wrap: whether a COMMIT would be refused, whether an effect left statements running, and
+//! syncing the file through SQLite's own descriptor. No other foreign call belongs here.
+#![expect(
+    unsafe_code,
+    reason = "sqlite3_db_status, sqlite3_next_stmt and sqlite3_file have no safe wrapper in rusqlite"
+)]
 
 use std::ptr;
 
@@ -39,4 +42,33 @@ pub(super) fn stop_running(conn: &Connection) -> bool {
             }
         }
     }
+}
+
+/// Syncs the main file of `conn`. A descriptor of our own would, when it is closed, take SQLite's locks on the file with
+/// it (POSIX `fcntl`).
+pub(super) fn sync(conn: &Connection) -> rusqlite::Result<()> {
+    let mut file: *mut ffi::sqlite3_file = ptr::null_mut();
+    // SAFETY: the handle is open for as long as the connection is borrowed, this thread is the only one that uses it,
+    // and this file control only writes the pointer to the file that belongs to it.
+    let code = unsafe {
+        let into = (&raw mut file).cast();
+        ffi::sqlite3_file_control(conn.handle(), c"main".as_ptr(), ffi::SQLITE_FCNTL_FILE_POINTER, into)
+    };
+    if code != ffi::SQLITE_OK || file.is_null() {
+        return Err(error(code));
+    }
+    // SAFETY: the file is open for as long as its connection is, and its methods are a constant of SQLite's; where the
+    // file is none, they are null.
+    let code = unsafe {
+        match (*file).pMethods.as_ref().and_then(|methods| methods.xSync) {
+            Some(sync) => sync(file, ffi::SQLITE_SYNC_NORMAL),
+            None => ffi::SQLITE_MISUSE,
+        }
+    };
+    if code == ffi::SQLITE_OK { Ok(()) } else { Err(error(code)) }
+}
+
+/// What SQLite's `code` says.
+pub(super) fn error(code: i32) -> rusqlite::Error {
+    rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)
 }

@@ -13,6 +13,7 @@ use super::Inner;
 use super::connect;
 use super::fault::failed;
 use super::guard::Guard;
+use super::log::Log;
 use super::meta;
 use crate::error::{ErrorKind, StoreError};
 
@@ -27,16 +28,22 @@ pub(super) struct Writer {
 
 impl Writer {
     /// A connection to a file that is trusted.
-    pub(super) fn open(place: &connect::Place, options: &super::Options) -> Result<Self, StoreError> {
+    pub(super) fn open(place: &connect::Place, options: &super::Options, log: &Arc<Log>) -> Result<Self, StoreError> {
         let guard = Arc::new(Guard::default());
-        let conn = connected(place, options, &guard)?;
+        let conn = connected(place, options, &guard, log)?;
         Ok(Self { conn: Some(conn), guard, mark: meta::Written::none() })
     }
 }
 
-fn connected(place: &connect::Place, options: &super::Options, guard: &Arc<Guard>) -> Result<Connection, StoreError> {
+fn connected(
+    place: &connect::Place,
+    options: &super::Options,
+    guard: &Arc<Guard>,
+    log: &Arc<Log>,
+) -> Result<Connection, StoreError> {
     let mut conn = connect::writer(place, options)?;
     guard.watch(&mut conn)?;
+    log.watch(&mut conn)?;
     Ok(conn)
 }
 
@@ -46,6 +53,7 @@ impl Inner {
     pub(super) fn usable<'w>(&self, writer: &'w mut Writer) -> Result<&'w Connection, StoreError> {
         self.place.same().inspect_err(|_| self.gone.store(true, Ordering::Relaxed))?;
         self.gone.store(false, Ordering::Relaxed);
+        self.log.check()?;
         if self.distrusted.load(Ordering::Acquire) {
             writer.conn = Some(self.read_back(&writer.guard)?);
             self.distrusted.store(false, Ordering::Release);
@@ -62,7 +70,8 @@ impl Inner {
     }
 
     fn read_back(&self, guard: &Arc<Guard>) -> Result<Connection, StoreError> {
-        let conn = connected(&self.place, &self.options, guard)?;
+        let _still = self.log.still();
+        let conn = connected(&self.place, &self.options, guard, &self.log)?;
         let (blocked, _, _) = truncate(&conn)?;
         if blocked {
             return Err(StoreError::not_applied(
@@ -82,6 +91,7 @@ impl Inner {
         if self.gone.load(Ordering::Relaxed) {
             self.place.same()?;
         }
+        self.log.check()?;
         if !self.distrusted.load(Ordering::Acquire) {
             return Ok(());
         }
