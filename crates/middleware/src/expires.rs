@@ -20,8 +20,20 @@ pub(crate) fn http_date(at: Timestamp) -> Option<HeaderValue> {
     let (year, month, date) = civil(day);
     let month = MONTHS.get(usize::try_from(month - 1).ok()?)?;
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    let text = format!("{weekday}, {date:02} {month} {year:04} {hour:02}:{minute:02}:{second:02} GMT");
-    HeaderValue::try_from(text).ok()
+    // Written by hand, as it stands on every guarded answer.
+    let mut text = *b"Thu, 01 Jan 1970 00:00:00 GMT";
+    text[..3].copy_from_slice(weekday.as_bytes());
+    text[8..11].copy_from_slice(month.as_bytes());
+    for (at, number) in [(5, date), (12, year / 100), (14, year % 100), (17, hour), (20, minute), (23, second)] {
+        text[at..at + 2].copy_from_slice(&two_digits(number));
+    }
+    HeaderValue::from_bytes(&text).ok()
+}
+
+/// The digits of a number from 0 to 99.
+fn two_digits(number: i64) -> [u8; 2] {
+    let digit = |digit: i64| b'0' + u8::try_from(digit % 10).unwrap_or_default();
+    [digit(number / 10), digit(number)]
 }
 
 /// Year, month and day of a day counted from 1970-01-01, in the Gregorian calendar.

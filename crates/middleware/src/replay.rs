@@ -1,6 +1,8 @@
 //! Between an answer and its receipt: which headers are kept, and the answer that a receipt makes.
 //! Which answers are kept at all belongs to `remember`.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use counterfoil_core::wire::{IDEMPOTENCY_EXPIRES, IDEMPOTENCY_STATUS, IDEMPOTENT_REPLAYED};
 use counterfoil_core::{Receipt, Timestamp, receipt};
@@ -47,7 +49,7 @@ pub fn is_never_replayed(name: &HeaderName) -> bool {
 }
 
 /// The headers of an answer that its receipt keeps, in order, as bytes.
-pub(crate) fn kept(headers: &HeaderMap, configured: &[HeaderName]) -> Vec<(String, Bytes)> {
+pub(crate) fn kept(headers: &HeaderMap, configured: &[HeaderName]) -> Arc<[(String, Bytes)]> {
     let named_by_connection = |name: &HeaderName| {
         let lines = headers.get_all(header::CONNECTION).iter();
         let mut tokens = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
@@ -88,7 +90,7 @@ pub(crate) fn tell(receipt: &Receipt) -> Told {
     };
     let mut answer = Response::new(body);
     *answer.status_mut() = status;
-    for (name, value) in &receipt.headers {
+    for (name, value) in receipt.headers.iter() {
         let name = HeaderName::from_bytes(name.as_bytes()).ok().filter(|name| !is_never_replayed(name));
         if let (Some(name), Ok(value)) = (name, HeaderValue::from_maybe_shared(value.clone())) {
             answer.headers_mut().append(name, value);

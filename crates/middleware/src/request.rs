@@ -35,7 +35,7 @@ where
         return Err(Rejection::Upgrade);
     }
     let body = read(body, settings.request_body_max).await?;
-    let asked = asked(&parts, &matched.path, body.clone());
+    let asked = asked(&parts, matched, body.clone());
     let identity = Identity::new(scope, matched.operation.clone(), key);
     let claim = Claim::new(identity, asked, &matched.terms.rule)
         .map_err(|error| Rejection::MalformedBody { why: error.to_string() })?;
@@ -65,15 +65,12 @@ where
     }
 }
 
-fn asked(parts: &Parts, path: &str, body: Bytes) -> Asked {
-    let line = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
-        (name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes()))
-    };
+fn asked(parts: &Parts, matched: &Matched, body: Bytes) -> Asked {
     Asked {
-        method: parts.method.as_str().to_owned(),
-        path: path.to_owned(),
+        method: Some(parts.method.clone()),
+        path: matched.path.clone(),
         query: parts.uri.query().unwrap_or_default().to_owned(),
-        headers: parts.headers.iter().map(line).collect(),
+        headers: parts.headers.clone(),
         body,
     }
 }

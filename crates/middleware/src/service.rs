@@ -26,7 +26,7 @@ use crate::operation::{Found, Matched};
 use crate::reject::{Doubt, Rejection, refuse, reject};
 use crate::replay::{Replayed, Told, mark, say, tell};
 use crate::request::admit;
-use crate::run::{self, Led};
+use crate::run::{self, Led, detached};
 use crate::settings::Duplicates;
 use crate::wait::Waiting;
 
@@ -158,9 +158,11 @@ where
     let (terms, digest) = (job.about.matched.terms.clone(), job.about.digest);
     let (reply, led) = oneshot::channel();
     match terms.policy.effect {
-        Effect::Coupled => tokio::spawn(coupled::lead(shared.clone(), job, slot, reply)),
-        Effect::KeyedUpstream | Effect::Other => tokio::spawn(run::lead(shared.clone(), job, seen, slot, reply)),
-    };
+        Effect::Coupled => detached(Box::pin(coupled::lead(shared.clone(), job, slot, reply))).await,
+        Effect::KeyedUpstream | Effect::Other => {
+            detached(Box::pin(run::lead(shared.clone(), job, seen, slot, reply))).await;
+        }
+    }
     match led.await {
         Ok(Led::Answered(answer)) => Tried::Answered(answer),
         Ok(Led::Decided(job, begun)) => Tried::Decided(job, begun),

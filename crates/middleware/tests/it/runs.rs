@@ -46,6 +46,7 @@ async fn a_caller_that_hangs_up_cancels_nothing() {
 async fn a_caller_that_hangs_up_before_the_claim_cancels_nothing_either() {
     let effects = Arc::new(AtomicUsize::new(0));
     let house = House::new(counting(&effects));
+    house.store.wait();
     let mut sending = Box::pin(house.send(post("k")));
     std::future::poll_fn(|cx| {
         assert!(sending.as_mut().poll(cx).is_pending());
@@ -55,6 +56,17 @@ async fn a_caller_that_hangs_up_before_the_claim_cancels_nothing_either() {
     drop(sending);
     house.store.until(&identity("k"), is_done).await;
     assert_eq!(effects.load(Ordering::SeqCst), 1);
+}
+
+/// A run that never waits is over with the first poll; nothing of it is left for a task.
+#[tokio::test]
+async fn a_run_that_never_waits_ends_where_it_began() {
+    let effects = Arc::new(AtomicUsize::new(0));
+    let house = House::new(counting(&effects));
+    let mut sending = Box::pin(house.send(post("k")));
+    let polled = std::future::poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx))).await;
+    assert!(matches!(polled, Poll::Ready(answer) if answer.line() == "201 replayed=false"));
+    assert!(is_done(house.store.stands(&identity("k")).await.as_ref()));
 }
 
 /// What a handler does, what its caller gets, what stands, and what the next caller gets.
