@@ -1,5 +1,9 @@
-//! Answers on their way back: how they are framed, that an upstream's error passes as it is, and that nothing is ever
-//! sent a second time. What each failure of the upstream leaves behind is in `proxy`.
+//! Answers on their way back: how they are framed, that an upstream's error passes as it is, that an answer is kept
+//! though its caller has gone, and that nothing is ever sent a second time. What each failure of the upstream leaves
+//! behind is in `proxy`.
+
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
 
 use crate::caller::{ask, order, raw};
 use crate::running::Running;
@@ -49,6 +53,22 @@ async fn an_upstreams_error_passes_as_it_is() {
         assert_eq!(answer.header("content-type"), Some("application/json"), "{answer:?}");
     }
     assert_eq!(upstream.seen().len(), 2, "the third is the second again");
+}
+
+/// The caller goes while the upstream works; whoever asks with the same key waits for the result and finds it.
+#[tokio::test]
+async fn an_answer_is_kept_though_its_caller_hung_up() {
+    let upstream = Upstream::start(Play::Slowly("content-type: text/plain\r\n\r\nhalf")).await;
+    let running = Running::start(upstream.address, "[defaults]\nduplicates = \"wait 20s\"\n").await;
+    let head = "host: x\r\nidempotency-key: k\r\ncontent-type: application/json\r\ncontent-length: 2";
+    let mut caller = TcpStream::connect(running.proxy).await.unwrap();
+    caller.write_all(format!("POST /orders HTTP/1.1\r\n{head}\r\n\r\n{{}}").as_bytes()).await.unwrap();
+    upstream.arrived().await;
+    drop(caller);
+    let later = order(running.proxy, "k", "{}").await;
+    assert_eq!((later.status(), later.header("idempotent-replayed")), (200, Some("true")), "{later:?}");
+    assert_eq!(later.body, "half, and the end");
+    assert_eq!(upstream.seen().len(), 1);
 }
 
 /// One request that comes is one that goes, with a key or without, safe or not, however the upstream fails.
