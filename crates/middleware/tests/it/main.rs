@@ -9,6 +9,7 @@ mod drain;
 mod duplicates;
 mod kit;
 mod limits;
+mod methods;
 mod order;
 mod outage;
 mod remembered;
