@@ -122,6 +122,7 @@ impl Rejection {
             Self::BodyTooLarge { limit } => Row::new(P::BodyTooLarge, format!("at most {limit} bytes are guarded; nothing was run")),
             Self::Principal(PrincipalFault::Unauthenticated { detail, .. }) => Row::new(P::Unauthenticated, detail.clone()),
             Self::Principal(PrincipalFault::Forbidden { detail }) => Row::new(P::Forbidden, detail.clone()),
+            Self::Principal(PrincipalFault::Unavailable { detail }) => Row::new(P::PrincipalUnavailable, detail.clone()).retry(RETRY_LATER),
             Self::Mismatch => Row::new(P::Mismatch, "send the parameters that the key was first used with, or a new key for a new action"),
             Self::InProgress { remaining } => Row::new(P::InProgress, "the same action runs now; send it again with the same key")
                 .retry((*remaining).clamp(RETRY_MIN, RETRY_MAX)),

@@ -27,7 +27,8 @@ where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<BoxError>,
 {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(matched.operation.clone());
     let scope = settings.principal.principal(&parts).await.map_err(Rejection::Principal)?;
     let lines = parts.headers.get_all(IDEMPOTENCY_KEY).iter().map(http::HeaderValue::as_bytes);
     let key = parse_key(lines).map_err(Rejection::MalformedKey)?.ok_or(Rejection::MissingKey)?;

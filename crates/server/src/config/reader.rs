@@ -9,28 +9,18 @@ use toml::{Table, Value};
 use super::complaint::Pad;
 
 /// Settings that the blueprint names and this version does not have, by path without indices.
-const NOT_BUILT: [&str; 21] = [
+const NOT_BUILT: [&str; 11] = [
     "console",
     "http2",
     "regions",
     "relay",
-    "scope",
     "seal",
     "tls",
     "operation.hold",
     "operation.in_progress",
     "operation.repeatability",
-    "operation.require",
     "operation.too_old",
     "operation.window",
-    "principal.audience",
-    "principal.claim",
-    "principal.header_claims",
-    "principal.issuer",
-    "principal.jwks",
-    "principal.require",
-    "principal.table",
-    "principal.url",
 ];
 
 /// One table of the file.
@@ -71,8 +61,13 @@ impl<'a> Section<'a> {
         self.table.contains_key(key)
     }
 
-    fn get(&self, key: &'static str) -> Option<&'a Value> {
+    /// Marks a setting as one that this table may have, whatever it says.
+    pub(crate) fn know(&self, key: &'static str) {
         self.known.borrow_mut().insert(key);
+    }
+
+    fn get(&self, key: &'static str) -> Option<&'a Value> {
+        self.know(key);
         self.table.get(key)
     }
 
