@@ -65,3 +65,6 @@ fn terms(terms: &crate::config::Terms) -> Terms {
         statuses: terms.statuses.value.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

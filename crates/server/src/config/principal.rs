@@ -248,7 +248,7 @@ fn header(section: &Section<'_>) -> Option<PrincipalSource> {
     let name = section.text("header", HEADER_ACCEPTED, parse_header);
     let peers = section.list("peers", PEER_ACCEPTED, |value| Peer::parse(text(value)?));
     missing(section, &[("header", HEADER_ACCEPTED), ("peers", PEER_ACCEPTED)], "only named peers are believed");
-    if peers.as_ref().is_some_and(|peers| peers.is_empty() || peers.len() > PEERS_MAX) {
+    if peers.is_some() && !(1..=PEERS_MAX).contains(&section.length("peers")) {
         section.complain("peers", "an empty or too long list", format!("1 to {PEERS_MAX} peers"));
     }
     name.zip(peers).map(|(name, peers)| PrincipalSource::Header { name, peers })

@@ -134,6 +134,11 @@ impl<'a> Section<'a> {
         Some(read.collect())
     }
 
+    /// How many items a list has, readable or not.
+    pub(crate) fn length(&self, key: &str) -> usize {
+        self.table.get(key).and_then(Value::as_array).map_or(0, Vec::len)
+    }
+
     /// A table inside this one.
     pub(crate) fn table(&self, key: &'static str) -> Option<Section<'a>> {
         let value = self.get(key)?;

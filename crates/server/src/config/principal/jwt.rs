@@ -157,8 +157,8 @@ pub(super) fn read(section: &Section<'_>) -> Option<Jwt> {
     );
     let claim = section.text("claim", CLAIM_ACCEPTED, ClaimName::parse);
     let algorithms = section.list("algorithms", ALGORITHMS_ACCEPTED, Algorithm::parse);
-    if algorithms.as_ref().is_some_and(Vec::is_empty) {
-        section.complain("algorithms", "an empty list", ALGORITHMS_ACCEPTED);
+    if algorithms.is_some() && !(1..=Algorithm::ALL.len()).contains(&section.length("algorithms")) {
+        section.complain("algorithms", "an empty or too long list", ALGORITHMS_ACCEPTED);
     }
     let header = section.text("header", CREDENTIAL_ACCEPTED, parse_credential_header);
     let day = 86_400;
