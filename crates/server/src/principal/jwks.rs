@@ -91,19 +91,10 @@ impl Jwks {
         id: Option<&str>,
         algorithm: Algorithm,
     ) -> Result<Vec<Arc<DecodingKey>>, NoKey> {
-        match self.usable() {
-            Some((set, age)) => match set.fitting(id, algorithm) {
-                Fitting::Keys(keys) => {
-                    if age > self.refresh {
-                        self.renew().await;
-                        // The set may have lost the key meanwhile.
-                        return self.look(id, algorithm);
-                    }
-                    return Ok(keys);
-                }
-                Fitting::Several => return Err(NoKey::Ambiguous),
-                Fitting::None => self.refetch().await,
-            },
+        let usable = self.usable().filter(|(set, _)| !matches!(set.fitting(id, algorithm), Fitting::None));
+        match usable {
+            Some((_, age)) if age <= self.refresh => {}
+            Some(_) => self.renew().await,
             None => self.refetch().await,
         }
         self.look(id, algorithm)

@@ -155,3 +155,14 @@ async fn a_file_is_read_again() {
     assert_eq!(key(&jwks, "three").await, Err(NoKey::Unavailable));
     assert_eq!(key(&jwks, "two").await, Ok(1));
 }
+
+/// A token without an id is refused while two keys would do, and no longer than the set is young.
+#[tokio::test(start_paused = true)]
+async fn an_old_set_with_two_keys_is_fetched_again() {
+    let (one, two) = (Issuer::new("one"), Issuer::new("two"));
+    let (place, jwks) = Scripted::start(&[]);
+    place.answers.lock().unwrap().extend([Some(set(&[one.jwk(), two.jwk()])), Some(set(&[two.jwk()]))]);
+    assert_eq!(jwks.keys(None, Algorithm::EdDSA).await.err(), Some(NoKey::Ambiguous));
+    advance(REFRESH + Duration::from_millis(1)).await;
+    assert_eq!((jwks.keys(None, Algorithm::EdDSA).await.map(|keys| keys.len()), place.asked()), (Ok(1), 2));
+}
