@@ -56,7 +56,7 @@ pub(crate) struct Settings {
     /// Where records are kept: sqlite:PATH or memory: [default: sqlite:counterfoil.db] [variable: COUNTERFOIL_STORE].
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<String>,
-    /// Who the callers are: none, or header:NAME@PEER,PEER [variable: COUNTERFOIL_PRINCIPAL].
+    /// Who the callers are: none, or header:NAME@PEER,PEER; other sources in the file [variable: COUNTERFOIL_PRINCIPAL].
     #[arg(long, value_name = "SOURCE")]
     pub(crate) principal: Option<String>,
     /// The configuration file.

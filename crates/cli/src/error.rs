@@ -56,6 +56,7 @@ impl From<ServerError> for CliError {
             ServerError::Store(error) => error.into(),
             ServerError::Guard(error) => Self::Usage(error.to_string()),
             ServerError::Name(error) => Self::Usage(error.to_string()),
+            ServerError::Principal(_) => Self::Usage(error.to_string()),
             other => Self::Internal(other.to_string()),
         }
     }

@@ -21,7 +21,8 @@ pub type PrincipalAnswer<'a> = Pin<Box<dyn Future<Output = Result<Scope, Princip
 /// The scope must name the verified caller and never hold the token's own bytes, or rotating a token would repeat an
 /// effect.
 pub trait Principal: Send + Sync + 'static {
-    /// The caller's scope.
+    /// The caller's scope. Which operation is asked for, an [`Operation`](counterfoil_core::Operation), is among the
+    /// extensions of `parts`.
     ///
     /// # Errors
     /// [`PrincipalFault`] where the caller is not known or not allowed; nothing is looked up then.
@@ -44,6 +45,12 @@ pub enum PrincipalFault {
     #[error("{detail}")]
     Forbidden {
         /// Why not, in lower case.
+        detail: String,
+    },
+    /// Who the caller is cannot be found out now: 503.
+    #[error("{detail}")]
+    Unavailable {
+        /// What is missing, in lower case.
         detail: String,
     },
 }

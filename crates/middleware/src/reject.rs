@@ -136,6 +136,7 @@ impl Rejection {
             Self::TooOld { age_max, .. } => Row::new(P::TooOld, format!("it was first sent more than {} s ago and nothing is known of it here: it is not run; look up what became of it, and use a new key for a new action", age_max.as_secs())),
             Self::Principal(PrincipalFault::Unauthenticated { detail, .. }) => Row::new(P::Unauthenticated, detail.clone()),
             Self::Principal(PrincipalFault::Forbidden { detail }) => Row::new(P::Forbidden, detail.clone()),
+            Self::Principal(PrincipalFault::Unavailable { detail }) => Row::new(P::PrincipalUnavailable, detail.clone()).retry(RETRY_LATER),
             Self::Mismatch => Row::new(P::Mismatch, "send the parameters that the key was first used with, or a new key for a new action"),
             Self::InProgress { remaining } => Row::new(P::InProgress, "the same action runs now; send it again with the same key")
                 .retry((*remaining).clamp(RETRY_MIN, RETRY_MAX)),

@@ -27,11 +27,12 @@ where
     B: http_body::Body<Data = Bytes> + Send,
     B::Error: Into<BoxError>,
 {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(matched.operation.clone());
+    let scope = settings.principal.principal(&parts).await.map_err(Rejection::Principal)?;
     if is_early(&parts.headers) {
         return Err(Rejection::TooEarly);
     }
-    let scope = settings.principal.principal(&parts).await.map_err(Rejection::Principal)?;
     let carried = carrier::read(&parts.headers, settings.repeatability)?;
     if asks_to_leave(&parts.headers) {
         return Err(Rejection::Upgrade);

@@ -3,6 +3,7 @@
 //! What does not belong here: opening or listening on anything (`serve`), and the rules that settings feed (core,
 //! middleware). Every setting is described in `docs/reference/config.md`, which a test compares with this.
 
+mod claims;
 mod complaint;
 mod cors;
 mod limits;
@@ -15,23 +16,26 @@ mod reader;
 mod replay;
 mod setting;
 mod terms;
+mod url;
 
 use std::net::SocketAddr;
 
 use http::HeaderName;
 
+pub use self::claims::{ClaimName, Requirement, ScopePart};
 use self::complaint::Pad;
 pub use self::complaint::{Complaint, Complaints};
 pub use self::cors::Cors;
 pub use self::limits::Limits;
 pub use self::operation::Operation;
 pub use self::place::{STORE_ACCEPTED, StorePlace, Upstream};
-pub use self::principal::{Peer, PrincipalSource};
+pub use self::principal::{Algorithm, ApiKey, ApiKeys, ForwardAuth, JwksPlace, Jwt, Peer, PrincipalSource};
 pub use self::quantity::{SIZE_ACCEPTED, SPAN_ACCEPTED, parse_size, parse_span, print_size, print_span};
 use self::reader::Section;
 use self::setting::{Names, Outside};
 pub use self::setting::{Origin, Setting};
 pub use self::terms::Terms;
+pub use self::url::Url;
 pub use counterfoil_middleware::Duplicates;
 
 /// The largest file that is read, in bytes.
@@ -93,6 +97,10 @@ pub struct Config {
     pub store: Setting<StorePlace>,
     /// Who the callers are.
     pub principal: Setting<PrincipalSource>,
+    /// The claims that every caller must have.
+    pub require: Vec<Requirement>,
+    /// The parts of the scope beside the principal, by name.
+    pub scope: Vec<(String, ScopePart)>,
     /// Whether the key is forwarded to the upstream.
     pub forward_key: Setting<bool>,
     /// Whether a key may also come in `Repeatability-Request-ID` with `Repeatability-First-Sent`.
@@ -180,7 +188,8 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
     let store = names("store", "COUNTERFOIL_STORE", "--store", STORE_ACCEPTED);
     let store = outside.text(root, &store, flags.store.as_deref(), StorePlace::parse);
     let store = store.unwrap_or_else(|| Setting::or(None, StorePlace::Sqlite("counterfoil.db".into())));
-    let principal = principal::read(root, outside, flags.principal.as_deref());
+    let (principal, require) = principal::read(root, outside, flags.principal.as_deref());
+    let scope = claims::scope(root);
     let admin_token = admin_token(outside, &admin);
     let forward_key = Setting::or(root.flag("forward_key"), false);
     let repeatability = Setting::or(root.flag("repeatability"), false);
@@ -192,6 +201,9 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
     let defaults = Terms::defaults(root.table("defaults"), &Section::root(&empty, root.pad()));
     let operations = operation::read(root, &defaults);
     judge(root, &listen, &admin, upstream.as_ref());
+    if let Some(principal) = &principal {
+        claims::judge(root, &principal.value, &require, &scope, &operations);
+    }
     root.finish();
     Some(Config {
         listen,
@@ -200,6 +212,8 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
         upstream: upstream?,
         store,
         principal: principal?,
+        require,
+        scope,
         forward_key,
         repeatability,
         cors,

@@ -25,6 +25,9 @@ pub enum ServerError {
         /// The cause.
         source: std::io::Error,
     },
+    /// What callers are known by cannot be used.
+    #[error("principal: {0}")]
+    Principal(String),
     /// An operation's name cannot be used.
     #[error(transparent)]
     Name(#[from] counterfoil_core::Error),

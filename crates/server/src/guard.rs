@@ -4,14 +4,12 @@ use std::sync::Arc;
 
 use counterfoil_core::policy::{Answerer, Remember};
 use counterfoil_core::{Operation, Policy};
-use counterfoil_middleware::{
-    Cors, GuardLayer, KeyNeed, OperationRule, Pattern, Principal, Settings, SingleTenant, Terms, Unlisted,
-};
+use counterfoil_middleware::{Cors, GuardLayer, KeyNeed, OperationRule, Pattern, Principal, Settings, Terms, Unlisted};
 use counterfoil_store::{Gate, MemoryStore};
 
-use crate::config::{Config, PrincipalSource};
+use crate::config::Config;
 use crate::error::ServerError;
-use crate::principal::HeaderPrincipal;
+use crate::principal::Callers;
 
 /// Makes the guard that `config` describes over a memory of its own and throws it away: what the middleware refuses is
 /// told without a store or a listener.
@@ -19,10 +17,11 @@ use crate::principal::HeaderPrincipal;
 /// # Errors
 /// What [`Server::start`](crate::Server::start) would say of the settings.
 pub fn check(config: &Config) -> Result<(), ServerError> {
-    layer(Gate::new(Arc::new(MemoryStore::new()))?, config).map(|_| ())
+    let callers = Callers::new(config)?;
+    layer(Gate::new(Arc::new(MemoryStore::new()))?, config, callers.principal).map(|_| ())
 }
 
-pub(crate) fn layer(gate: Gate, config: &Config) -> Result<GuardLayer, ServerError> {
+pub(crate) fn layer(gate: Gate, config: &Config, principal: Arc<dyn Principal>) -> Result<GuardLayer, ServerError> {
     let operations = config.operations.iter().map(operation).collect::<Result<Vec<_>, _>>()?;
     let unlisted = if operations.is_empty() {
         Unlisted::GuardKeyed(Box::new(terms(&config.defaults)))
@@ -30,7 +29,7 @@ pub(crate) fn layer(gate: Gate, config: &Config) -> Result<GuardLayer, ServerErr
         Unlisted::PassThrough
     };
     let settings = Settings {
-        principal: principal(&config.principal.value),
+        principal,
         operations,
         unlisted,
         answerer: Answerer::Upstream,
@@ -44,15 +43,6 @@ pub(crate) fn layer(gate: Gate, config: &Config) -> Result<GuardLayer, ServerErr
         waiters_max: config.limits.waiting_in_all.value,
     };
     Ok(GuardLayer::new(gate, settings)?)
-}
-
-fn principal(source: &PrincipalSource) -> Arc<dyn Principal> {
-    match source {
-        PrincipalSource::None => Arc::new(SingleTenant),
-        PrincipalSource::Header { name, peers } => {
-            Arc::new(HeaderPrincipal { name: name.clone(), peers: peers.clone() })
-        }
-    }
 }
 
 fn operation(operation: &crate::config::Operation) -> Result<OperationRule, ServerError> {
@@ -78,3 +68,6 @@ fn terms(terms: &crate::config::Terms) -> Terms {
         statuses: terms.statuses.value.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,42 +1,195 @@
-//! The principal named by a header, believed only from named peers. One tenant for all is the middleware's own.
+//! Who is calling, by the source that the configuration declares: the source knows the caller, and here the required
+//! claims are asked for and the scope is made. Nothing of this calls a store, and no scope holds a credential.
+//!
+//! What does not belong here: when the question is asked and what a fault is answered with (the middleware), and how
+//! the settings are spelled (`config`).
 
-use std::future::ready;
+mod api_keys;
+mod credential;
+mod forward_auth;
+mod header;
+mod jwks;
+mod jwt;
+mod outbound;
+mod signature;
 
-use counterfoil_core::Scope;
-use counterfoil_middleware::{Principal, PrincipalAnswer, PrincipalFault};
-use http::HeaderName;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use counterfoil_core::{Operation, Scope};
+use counterfoil_middleware::{Principal, PrincipalAnswer, PrincipalFault, SingleTenant};
+use counterfoil_store::clock::SystemClock;
 use http::request::Parts;
+use serde_json::{Map, Value as Json};
 
-use crate::config::Peer;
+use self::api_keys::KeyedCallers;
+use self::forward_auth::AskedApplication;
+use self::header::HeaderPrincipal;
+use self::jwks::Jwks;
+use self::jwt::TokenCallers;
+use self::outbound::Outbound;
+use crate::config::{Config, JwksPlace, PrincipalSource, Requirement, ScopePart};
+use crate::error::ServerError;
 
-/// Reads the caller's name from a header that only named peers may set.
-#[derive(Clone, Debug)]
-pub(crate) struct HeaderPrincipal {
-    pub(crate) name: HeaderName,
-    pub(crate) peers: Vec<Peer>,
+/// A caller that a source knows.
+#[derive(Clone, PartialEq, Debug)]
+struct Caller {
+    /// What names it: `principal`, or `tenant` where there is only one.
+    part: &'static str,
+    name: String,
+    /// What else is verified: an object.
+    claims: Json,
 }
 
-impl HeaderPrincipal {
-    fn scope(&self, parts: &Parts) -> Result<Scope, PrincipalFault> {
-        let unauthenticated = |detail: String| PrincipalFault::Unauthenticated { detail, challenge: None };
-        let peer = parts.extensions.get::<counterfoil_middleware::Peer>();
-        if !peer.is_some_and(|peer| self.peers.iter().any(|known| known.contains(peer.0.ip()))) {
-            return Err(unauthenticated("the connection comes from no peer that may name the caller".to_owned()));
-        }
-        let mut lines = parts.headers.get_all(&self.name).iter();
-        let line = lines.next().ok_or_else(|| unauthenticated(format!("the header {} is missing", self.name)))?;
-        // Two lines could be one of the peer and one of its caller: nobody can tell which.
-        if lines.next().is_some() {
-            return Err(unauthenticated(format!("the header {} came more than once", self.name)));
-        }
-        let text = line.to_str().map_err(|_| unauthenticated(format!("the header {} is not ASCII", self.name)))?;
-        Scope::principal(text.trim()).map_err(|error| unauthenticated(format!("the header {}: {error}", self.name)))
+impl Caller {
+    const fn named(name: String, claims: Json) -> Self {
+        Self { part: "principal", name, claims }
+    }
+
+    fn single_tenant() -> Self {
+        Self { part: "tenant", name: "single".to_owned(), claims: Json::Object(Map::new()) }
     }
 }
 
-impl Principal for HeaderPrincipal {
+type CallerAnswer<'a> = Pin<Box<dyn Future<Output = Result<Caller, PrincipalFault>> + Send + 'a>>;
+
+/// Knows callers by what their requests bring.
+trait Source: Send + Sync + 'static {
+    fn caller<'a>(&'a self, parts: &'a Parts) -> CallerAnswer<'a>;
+}
+
+/// One tenant, where the scope has further parts.
+struct OneTenant;
+
+impl Source for OneTenant {
+    fn caller<'a>(&'a self, _parts: &'a Parts) -> CallerAnswer<'a> {
+        Box::pin(std::future::ready(Ok(Caller::single_tenant())))
+    }
+}
+
+/// The callers of a configuration.
+pub(crate) struct Callers {
+    pub(crate) principal: Arc<dyn Principal>,
+    jwks: Option<Arc<Jwks>>,
+}
+
+impl Callers {
+    /// Makes what `config` declares; the keys of a URL are not fetched yet.
+    pub(crate) fn new(config: &Config) -> Result<Self, ServerError> {
+        let mut jwks = None;
+        let source: Box<dyn Source> = match &config.principal.value {
+            PrincipalSource::None if config.scope.is_empty() => {
+                return Ok(Self { principal: Arc::new(SingleTenant), jwks });
+            }
+            PrincipalSource::None => Box::new(OneTenant),
+            PrincipalSource::Header { name, peers } => {
+                Box::new(HeaderPrincipal { name: name.clone(), peers: peers.clone() })
+            }
+            PrincipalSource::ApiKeys(keys) => Box::new(KeyedCallers::new(keys)),
+            PrincipalSource::Jwt(terms) => {
+                let keys = jwks.insert(Jwks::new(terms)?).clone();
+                Box::new(TokenCallers::new(terms, keys, Arc::new(SystemClock::new())))
+            }
+            PrincipalSource::ForwardAuth(asked) => {
+                Box::new(AskedApplication::new(asked, Outbound::new(asked.url.is_secure())?))
+            }
+        };
+        let of = |operation: &crate::config::Operation| {
+            Ok((Operation::new(operation.name.as_str())?, operation.require.clone()))
+        };
+        let declared = Declared {
+            source,
+            require: config.require.clone(),
+            of_operations: config.operations.iter().map(of).collect::<Result<_, ServerError>>()?,
+            scope: config.scope.clone(),
+        };
+        Ok(Self { principal: Arc::new(declared), jwks })
+    }
+
+    /// Fetches the keys of a URL in the background, so that the first caller need not wait and the log tells early what
+    /// is wrong.
+    pub(crate) fn warm(&self) {
+        if let Some(jwks) = self.jwks.clone() {
+            tokio::spawn(async move { jwks.refetch().await });
+        }
+    }
+}
+
+/// Says at the start who is believed, and whether that authorises too.
+pub(crate) fn tell(config: &Config) {
+    match &config.principal.value {
+        PrincipalSource::None => {
+            tracing::warn!("principal none: every caller is the same tenant, and may be shown any receipt");
+        }
+        PrincipalSource::Header { name, peers } => {
+            tracing::info!(header = %name, peers = peers.len(), "principal by header from named peers; it names and does not authorise");
+        }
+        PrincipalSource::ApiKeys(keys) => {
+            tracing::info!(header = %keys.header.value, keys = keys.keys.len(), "principal by api key; it names and does not authorise");
+        }
+        PrincipalSource::Jwt(jwt) => {
+            tracing::info!(jwks = %jwt.jwks, issuer = %jwt.issuer, claim = %jwt.claim.value, "principal by signed token; it names and does not authorise");
+            if let JwksPlace::Url(url) = &jwt.jwks
+                && !url.is_secure()
+            {
+                tracing::warn!(jwks = %url, "the keys come over plain http: whoever can answer there can name any caller");
+            }
+        }
+        PrincipalSource::ForwardAuth(asked) => {
+            tracing::info!(url = %asked.url, "principal by forward-auth; the application is asked for every guarded call, replays included");
+        }
+    }
+}
+
+/// A source, and what is asked of the claims that it knows.
+struct Declared {
+    source: Box<dyn Source>,
+    require: Vec<Requirement>,
+    of_operations: BTreeMap<Operation, Vec<Requirement>>,
+    scope: Vec<(String, ScopePart)>,
+}
+
+impl Declared {
+    async fn scope(&self, parts: &Parts) -> Result<Scope, PrincipalFault> {
+        let caller = self.source.caller(parts).await?;
+        let of_operation = parts.extensions.get::<Operation>().and_then(|operation| self.of_operations.get(operation));
+        let mut required = self.require.iter().chain(of_operation.into_iter().flatten());
+        if let Some(missing) = required.find(|required| !required.is_met(&caller.claims)) {
+            return Err(forbidden(format!("the caller lacks what is required of the claim {}", missing.claim)));
+        }
+        let mut named = vec![(caller.part.to_owned(), caller.name)];
+        for (name, part) in &self.scope {
+            let value = match part {
+                ScopePart::Constant(text) => Some(text.clone()),
+                ScopePart::Claim(claim) => claim.find(&caller.claims).and_then(plain),
+            };
+            let value =
+                value.ok_or_else(|| forbidden(format!("the caller has no {name}, which is part of its scope")))?;
+            named.push((name.clone(), value));
+        }
+        Scope::from_parts(named).map_err(|error| forbidden(error.to_string()))
+    }
+}
+
+impl Principal for Declared {
     fn principal<'a>(&'a self, parts: &'a Parts) -> PrincipalAnswer<'a> {
-        Box::pin(ready(self.scope(parts)))
+        Box::pin(self.scope(parts))
+    }
+}
+
+const fn forbidden(detail: String) -> PrincipalFault {
+    PrincipalFault::Forbidden { detail }
+}
+
+/// A claim as text: texts, whole numbers and flags have one spelling, and nothing else names anybody.
+fn plain(claim: &Json) -> Option<String> {
+    match claim {
+        Json::String(text) => Some(text.clone()),
+        Json::Number(number) if number.is_i64() || number.is_u64() => Some(number.to_string()),
+        Json::Bool(flag) => Some(flag.to_string()),
+        Json::Null | Json::Number(_) | Json::Array(_) | Json::Object(_) => None,
     }
 }
 

@@ -4,7 +4,7 @@
 //! (`answer`, the middleware).
 
 mod exchange;
-mod headers;
+pub(crate) mod headers;
 mod upgrade;
 
 use std::future::Future;

@@ -19,12 +19,13 @@ use tower::{Layer as _, ServiceExt as _, service_fn};
 
 use crate::admin::Admin;
 use crate::answer::unanswered;
-use crate::config::{Config, PrincipalSource};
+use crate::config::Config;
 use crate::error::ServerError;
 use crate::listener::{Listener, stopped};
+use crate::principal::Callers;
 use crate::proxy::Proxy;
 use crate::store::Store;
-use crate::{guard, numbers, sweep};
+use crate::{guard, numbers, principal, sweep};
 
 /// The most connections of the admin listener.
 const ADMIN_CONNECTIONS_MAX: usize = 64;
@@ -53,7 +54,9 @@ impl Server {
         let prometheus = numbers::recorder();
         let store = Store::open_to_serve(&config.store, &config.limits).await?;
         let about = store.records().about().await?;
-        let layer = guard::layer(Gate::new(store.records().clone())?, &config)?;
+        let callers = Callers::new(&config)?;
+        callers.warm();
+        let layer = guard::layer(Gate::new(store.records().clone())?, &config, callers.principal)?;
         let limits = &config.limits;
         let proxy = Proxy::new(&config);
         let (connections, header) = (limits.connections.value, limits.header.value);
@@ -94,14 +97,7 @@ impl Server {
                 "the store is in quarantine: older and undatable keys do not run"
             );
         }
-        match &self.config.principal.value {
-            PrincipalSource::None => {
-                tracing::warn!("principal none: every caller is the same tenant, and may be shown any receipt");
-            }
-            PrincipalSource::Header { name, peers } => {
-                tracing::info!(header = %name, peers = peers.len(), "principal by header from named peers; it names and does not authorise");
-            }
-        }
+        principal::tell(&self.config);
         let mut listed = 0;
         for (pattern, operation, key_required) in self.layer.operations() {
             listed += 1;

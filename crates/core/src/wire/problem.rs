@@ -41,6 +41,8 @@ pub enum ProblemType {
     NotSupported,
     /// The upstream certainly did not get the request.
     UpstreamUnreachable,
+    /// Who is calling cannot be found out now.
+    PrincipalUnavailable,
     /// Receipts cannot be read or written.
     StoreUnavailable,
     /// Too many callers wait for the same action.
@@ -54,8 +56,8 @@ pub enum ProblemType {
 }
 
 impl ProblemType {
-    /// Every type, in the order of the table in DESIGN section 8.
-    pub const ALL: [Self; 21] = [
+    /// Every type, by usual status.
+    pub const ALL: [Self; 22] = [
         Self::MissingKey,
         Self::MalformedKey,
         Self::MalformedPath,
@@ -72,6 +74,7 @@ impl ProblemType {
         Self::TooEarly,
         Self::NotSupported,
         Self::UpstreamUnreachable,
+        Self::PrincipalUnavailable,
         Self::StoreUnavailable,
         Self::TooManyWaiting,
         Self::TooManyRunning,
@@ -98,6 +101,7 @@ impl ProblemType {
             Self::TooEarly => ("too-early", 425, "send this again after the handshake"),
             Self::NotSupported => ("not-supported", 501, "this cannot be guarded"),
             Self::UpstreamUnreachable => ("upstream-unreachable", 502, "the upstream did not get the request"),
+            Self::PrincipalUnavailable => ("principal-unavailable", 503, "who is calling cannot be found out now"),
             Self::StoreUnavailable => ("store-unavailable", 503, "receipts cannot be read or written"),
             Self::TooManyWaiting => ("too-many-waiting", 503, "too many callers wait"),
             Self::TooManyRunning => ("too-many-running", 503, "too many actions run"),

@@ -51,6 +51,7 @@ fn rejections() -> Vec<Rejection> {
         Rejection::Principal(PrincipalFault::Unauthenticated { detail: "send a token".to_owned(), challenge }),
         Rejection::Principal(PrincipalFault::Unauthenticated { detail: "no peer".to_owned(), challenge: None }),
         Rejection::Principal(PrincipalFault::Forbidden { detail: "this role may not do this".to_owned() }),
+        Rejection::Principal(PrincipalFault::Unavailable { detail: "nobody answers".to_owned() }),
         Rejection::Mismatch,
         Rejection::InProgress { remaining: Duration::from_millis(1) },
         Rejection::InProgress { remaining: Duration::from_millis(12_001) },

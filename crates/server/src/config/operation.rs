@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use counterfoil_core::wire::normalise;
 use http::Method;
 
+use super::claims::{self, Requirement};
 use super::reader::Section;
 use super::setting::Setting;
 use super::terms::Terms;
@@ -30,6 +31,8 @@ pub struct Operation {
     pub path: String,
     /// Whether a request without a key is refused.
     pub key_required: Setting<bool>,
+    /// The claims that its callers must have beside those that every caller must have.
+    pub require: Vec<Requirement>,
     /// What it promises.
     pub terms: Terms,
 }
@@ -56,6 +59,7 @@ pub(crate) fn read(root: &Section<'_>, defaults: &Terms) -> Vec<Operation> {
             "required" | "optional" => Ok(text == "required"),
             _ => Err(format!("{text:?} is neither")),
         });
+        let require = claims::require(&section);
         let terms = Terms::of_operation(&section, defaults);
         if let Some(name) = name.as_ref().filter(|name| !names.insert((*name).clone())) {
             section.complain("name", format!("{name:?} names an earlier operation"), "a name of its own");
@@ -67,7 +71,7 @@ pub(crate) fn read(root: &Section<'_>, defaults: &Terms) -> Vec<Operation> {
         section.finish();
         if let (Some(name), Some((method, path))) = (name, matched) {
             let key_required = Setting::or(key_required, false);
-            operations.push(Operation { name, method, path, key_required, terms });
+            operations.push(Operation { name, method, path, key_required, require, terms });
         }
     }
     operations

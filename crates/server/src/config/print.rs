@@ -6,7 +6,9 @@ use counterfoil_core::{Effect, Expiry, Rule};
 use toml::Value;
 
 use super::quantity::{print_size, print_span};
-use super::{Config, Duplicates, Operation, Origin, PrincipalSource, Setting, Terms};
+use super::{Config, Duplicates, Operation, Origin, Setting, Terms};
+
+mod principal;
 
 /// Collects lines; writing to a text cannot fail.
 struct Page(String);
@@ -39,7 +41,8 @@ pub(super) fn print(config: &Config) -> String {
     page.setting("replay_headers", &config.replay_headers, |names| {
         names.iter().map(|name| name.as_str().to_owned()).collect::<Vec<_>>()
     });
-    principal(&mut page, &config.principal);
+    principal::principal(&mut page, config);
+    principal::scope(&mut page, &config.scope);
     page.table("[cors]");
     page.setting("origins", &config.cors.origins, |origins| {
         origins.iter().map(|origin| String::from_utf8_lossy(origin.as_bytes()).into_owned()).collect::<Vec<_>>()
@@ -52,18 +55,6 @@ pub(super) fn print(config: &Config) -> String {
         print_operation(&mut page, operation);
     }
     page.0
-}
-
-fn principal(page: &mut Page, setting: &Setting<PrincipalSource>) {
-    page.table("[principal]");
-    match &setting.value {
-        PrincipalSource::None => page.line("from", "none", setting.origin),
-        PrincipalSource::Header { name, peers } => {
-            page.line("from", "header", setting.origin);
-            page.line("header", name.as_str(), setting.origin);
-            page.line("peers", peers.iter().map(ToString::to_string).collect::<Vec<_>>(), setting.origin);
-        }
-    }
 }
 
 fn limits(page: &mut Page, config: &Config) {
@@ -97,6 +88,9 @@ fn print_operation(page: &mut Page, operation: &Operation) {
     page.line("name", operation.name.as_str(), Origin::File);
     page.line("match", format!("{} {}", operation.method, operation.path), Origin::File);
     page.setting("key", &operation.key_required, |required| if *required { "required" } else { "optional" });
+    if !operation.require.is_empty() {
+        page.line("require", principal::require(&operation.require), Origin::File);
+    }
     terms(page, &operation.terms);
 }
 

@@ -9,26 +9,16 @@ use toml::{Table, Value};
 use super::complaint::Pad;
 
 /// Settings that the blueprint names and this version does not have, by path without indices.
-const NOT_BUILT: [&str; 19] = [
+const NOT_BUILT: [&str; 9] = [
     "console",
     "http2",
     "regions",
     "relay",
-    "scope",
     "seal",
     "tls",
     "operation.hold",
     "operation.in_progress",
-    "operation.require",
     "operation.window",
-    "principal.audience",
-    "principal.claim",
-    "principal.header_claims",
-    "principal.issuer",
-    "principal.jwks",
-    "principal.require",
-    "principal.table",
-    "principal.url",
 ];
 
 /// One table of the file.
@@ -69,8 +59,13 @@ impl<'a> Section<'a> {
         self.table.contains_key(key)
     }
 
-    fn get(&self, key: &'static str) -> Option<&'a Value> {
+    /// Marks a setting as one that this table may have, whatever it says.
+    pub(crate) fn know(&self, key: &'static str) {
         self.known.borrow_mut().insert(key);
+    }
+
+    fn get(&self, key: &'static str) -> Option<&'a Value> {
+        self.know(key);
         self.table.get(key)
     }
 
@@ -135,6 +130,11 @@ impl<'a> Section<'a> {
             }
         });
         Some(read.collect())
+    }
+
+    /// How many items a list has, readable or not.
+    pub(crate) fn length(&self, key: &str) -> usize {
+        self.table.get(key).and_then(Value::as_array).map_or(0, Vec::len)
     }
 
     /// A table inside this one.

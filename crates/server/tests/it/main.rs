@@ -7,10 +7,15 @@ mod admin;
 mod answers;
 mod caller;
 mod config;
+mod config_principal;
 mod golden;
+#[path = "../../src/principal/tests/kit.rs"]
+mod issuer;
+mod principals;
 mod proxy;
 mod reference;
 mod running;
 mod stop;
 mod upgrade;
 mod upstream;
+mod walk;

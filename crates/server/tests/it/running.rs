@@ -17,11 +17,16 @@ pub(crate) struct Running {
 
 /// The configuration before `upstream` with further settings, keeping records in memory.
 pub(crate) fn config(upstream: SocketAddr, more: &str) -> Config {
+    config_at(upstream, "memory:", more)
+}
+
+/// The same, keeping records at `store`, which is made where it does not stand.
+pub(crate) fn config_at(upstream: SocketAddr, store: &str, more: &str) -> Config {
     let flags = Flags {
         listen: Some("127.0.0.1:0".to_owned()),
         admin: Some("127.0.0.1:0".to_owned()),
         upstream: Some(format!("http://{upstream}")),
-        store: Some("memory:".to_owned()),
+        store: Some(store.to_owned()),
         principal: None,
     };
     let principal = if more.contains("[principal]") { "" } else { "[principal]\nfrom = \"none\"\n" };
@@ -30,7 +35,11 @@ pub(crate) fn config(upstream: SocketAddr, more: &str) -> Config {
 
 impl Running {
     pub(crate) async fn start(upstream: SocketAddr, more: &str) -> Self {
-        let server = Server::start(config(upstream, more)).await.unwrap();
+        Self::with(config(upstream, more)).await
+    }
+
+    pub(crate) async fn with(config: Config) -> Self {
+        let server = Server::start(config).await.unwrap();
         let (proxy, admin) = (server.address(), server.admin_address());
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(server.run(async {

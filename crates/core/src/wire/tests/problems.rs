@@ -23,7 +23,7 @@ fn problem_documents_are_as_published() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), lines);
 }
 
-/// The table of DESIGN section 8, in its order.
+/// The table of DESIGN section 8, and `principal-unavailable`.
 #[test]
 fn every_type_has_its_name_and_status() {
     let table = "
@@ -43,6 +43,7 @@ fn every_type_has_its_name_and_status() {
         too-early 425
         not-supported 501
         upstream-unreachable 502
+        principal-unavailable 503
         store-unavailable 503
         too-many-waiting 503
         too-many-running 503
