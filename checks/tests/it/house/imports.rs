@@ -29,7 +29,7 @@ const PICTURE: &[(&str, &[&str])] = &[
     ("counterfoil", &["counterfoil-core", "counterfoil-store", "counterfoil-middleware", "counterfoil-client"]),
 ];
 
-const OUTSIDE: [&str; 3] = ["counterfoil-checks", "counterfoil-examples", "counterfoil-bench"];
+const OUTSIDE: [&str; 4] = ["counterfoil-checks", "counterfoil-examples", "counterfoil-bench", "counterfoil-fuzz"];
 
 /// One package of ours uses another.
 struct Arrow {

@@ -7,7 +7,7 @@ use cargo_metadata::{MetadataCommand, Package};
 use super::tree::{File, files, hold, root, seen};
 
 const LICENCE: &str = "MIT OR Apache-2.0";
-const UNPUBLISHED: [&str; 3] = ["counterfoil-checks", "counterfoil-examples", "counterfoil-bench"];
+const UNPUBLISHED: [&str; 4] = ["counterfoil-checks", "counterfoil-examples", "counterfoil-bench", "counterfoil-fuzz"];
 const BINARY: (&str, &str) = ("counterfoil-cli", "counterfoil");
 
 /// What a package says of itself.

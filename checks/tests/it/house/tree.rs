@@ -21,11 +21,12 @@ impl File {
     }
 
     /// Whether the file holds test code only: `foo/tests.rs`, `tests_bar.rs`, anything under a `tests` folder, and
-    /// the whole package of checks.
+    /// the whole packages of checks and of fuzzing.
     pub(super) fn is_test(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or_default();
         let under_tests = self.path.split('/').any(|part| part == "tests");
-        under_tests || name.starts_with("tests") || self.path.starts_with("checks/")
+        let whole = ["checks/", "fuzz/"].iter().any(|package| self.path.starts_with(package));
+        under_tests || name.starts_with("tests") || whole
     }
 }
 

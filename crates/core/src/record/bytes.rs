@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
 
     fn record(&mut self) -> Result<Record, Error> {
         let version = self.u64()?;
-        let rule: Rule = self.text()?.parse().map_err(|_| Error::Corrupt("rule"))?;
+        let rule = self.rule()?;
         let digest = self.bytes()?.try_into().map_err(|_| Error::Corrupt("digest"))?;
         let effect = match self.u8()? {
             1 => Effect::Coupled,
@@ -199,6 +199,13 @@ impl<'a> Reader<'a> {
         };
         let fingerprint = Fingerprint::from_parts(rule, digest);
         Ok(Record { version, fingerprint, effect, claimed_at, lease, state: self.state()? })
+    }
+
+    /// A rule in the one spelling that is written: what is read must be written back as it stood.
+    fn rule(&mut self) -> Result<Rule, Error> {
+        let text = self.text()?;
+        let rule: Option<Rule> = text.parse().ok();
+        rule.filter(|rule| rule.as_text() == text).ok_or(Error::Corrupt("rule"))
     }
 
     fn state(&mut self) -> Result<State, Error> {
