@@ -100,9 +100,10 @@ fn spaced(body: &[u8], space: &[u8]) -> Vec<u8> {
             }
             b' ' | b'\t' | b'\n' | b'\r' => {
                 // Between two scalars it is what keeps them apart.
-                let structural = |byte: Option<&u8>| byte.is_none_or(|byte| b"[]{},: \t\n\r".contains(byte));
-                let before = at.checked_sub(1).and_then(|at| body.get(at));
-                if !structural(before) && !structural(body.get(at + 1)) {
+                let solid = |byte: &&u8| !b" \t\n\r".contains(byte);
+                let structural = |byte: Option<&u8>| byte.is_none_or(|byte| b"[]{},:".contains(byte));
+                let (before, after) = (body[..at].iter().rev().find(solid), body[at..].iter().find(solid));
+                if !structural(before) && !structural(after) {
                     out.push(*byte);
                 }
             }
