@@ -4,6 +4,7 @@
 //! middleware). Every setting is described in `docs/reference/config.md`, which a test compares with this.
 
 mod complaint;
+mod forward;
 mod limits;
 mod operation;
 mod place;
@@ -21,9 +22,10 @@ use http::HeaderName;
 
 use self::complaint::Pad;
 pub use self::complaint::{Complaint, Complaints};
+pub use self::forward::{Forward, HostSent, Http, Roots, Tls, Trusted};
 pub use self::limits::Limits;
 pub use self::operation::Operation;
-pub use self::place::{STORE_ACCEPTED, StorePlace, Upstream};
+pub use self::place::{Listen, STORE_ACCEPTED, StorePlace, Upstream};
 pub use self::principal::{Peer, PrincipalSource};
 pub use self::quantity::{SIZE_ACCEPTED, SPAN_ACCEPTED, parse_size, parse_span, print_size, print_span};
 use self::reader::Section;
@@ -80,9 +82,9 @@ impl std::fmt::Debug for Secret {
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where the proxy listens.
-    pub listen: Setting<SocketAddr>,
+    pub listen: Setting<Listen>,
     /// Where health and metrics are told.
-    pub admin: Setting<SocketAddr>,
+    pub admin: Setting<Listen>,
     /// What the admin listener asks for beyond loopback.
     pub admin_token: Option<Secret>,
     /// The server whose API is guarded.
@@ -91,6 +93,10 @@ pub struct Config {
     pub store: Setting<StorePlace>,
     /// Who the callers are.
     pub principal: Setting<PrincipalSource>,
+    /// The listener's certificate; none: callers are spoken to in clear.
+    pub tls: Option<Setting<Tls>>,
+    /// How requests are carried to the upstream.
+    pub forward: Forward,
     /// Whether the key is forwarded to the upstream.
     pub forward_key: Setting<bool>,
     /// Further headers that are replayed.
@@ -153,15 +159,15 @@ fn table(text: &str, pad: &Pad) -> Option<toml::Table> {
 }
 
 fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Config> {
-    let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
-    let or = |setting: Option<Setting<SocketAddr>>, port| setting.unwrap_or_else(|| Setting::or(None, loopback(port)));
+    let loopback = |port| Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], port)));
+    let or = |setting: Option<Setting<Listen>>, port| setting.unwrap_or_else(|| Setting::or(None, loopback(port)));
     let names = |key, variable, flag, accepted| Names { key, variable, flag, accepted };
 
     let address = place::ADDRESS_ACCEPTED;
     let listen = names("listen", "COUNTERFOIL_LISTEN", "--listen", address);
-    let listen = or(outside.text(root, &listen, flags.listen.as_deref(), place::parse_address), 8787);
+    let listen = or(outside.text(root, &listen, flags.listen.as_deref(), Listen::parse), 8787);
     let admin = names("admin", "COUNTERFOIL_ADMIN", "--admin", address);
-    let admin = or(outside.text(root, &admin, flags.admin.as_deref(), place::parse_address), 8788);
+    let admin = or(outside.text(root, &admin, flags.admin.as_deref(), Listen::parse), 8788);
     let upstream = names("upstream", "COUNTERFOIL_UPSTREAM", "--upstream", place::UPSTREAM_ACCEPTED);
     let stated = !outside.whole
         || root.has(upstream.key)
@@ -176,12 +182,15 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
     let store = store.unwrap_or_else(|| Setting::or(None, StorePlace::Sqlite("counterfoil.db".into())));
     let principal = principal::read(root, outside, flags.principal.as_deref());
     let admin_token = admin_token(outside, &admin);
+    let tls = root.table("tls").and_then(|section| Tls::read(&section)).map(|tls| Setting::or(Some(tls.clone()), tls));
+    let pad = root.pad();
+    let forward = Forward::read(root.table("forward"), pad, upstream.as_ref().map(|upstream| &upstream.value));
     let forward_key = Setting::or(root.flag("forward_key"), false);
     let replay_headers = terms::bounded(root, "replay_headers", replay::ACCEPTED, replay::parse);
     let replay_headers = Setting::or(replay_headers, Vec::new());
-    let limits = Limits::read(root.table("limits"), root.pad());
+    let limits = Limits::read(root.table("limits"), pad);
     let empty = toml::Table::new();
-    let defaults = Terms::defaults(root.table("defaults"), &Section::root(&empty, root.pad()));
+    let defaults = Terms::defaults(root.table("defaults"), &Section::root(&empty, pad));
     let operations = operation::read(root, &defaults);
     judge(root, &listen, &admin, upstream.as_ref());
     root.finish();
@@ -192,6 +201,8 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
         upstream: upstream?,
         store,
         principal: principal?,
+        tls,
+        forward,
         forward_key,
         replay_headers,
         limits,
@@ -201,31 +212,28 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
 }
 
 /// What only two addresses together can get wrong.
-fn judge(
-    root: &Section<'_>,
-    listen: &Setting<SocketAddr>,
-    admin: &Setting<SocketAddr>,
-    upstream: Option<&Setting<Upstream>>,
-) {
-    if listen.value == admin.value && listen.value.port() != 0 {
+fn judge(root: &Section<'_>, listen: &Setting<Listen>, admin: &Setting<Listen>, upstream: Option<&Setting<Upstream>>) {
+    let any_port = listen.value.socket().is_some_and(|address| address.port() == 0);
+    if listen.value == admin.value && !any_port {
         root.complain("admin", "the same address as listen", place::ADDRESS_ACCEPTED);
     }
-    let Some(upstream) = upstream else { return };
-    let (host, port) = upstream.value.target();
-    let itself = |address: &SocketAddr| {
-        port == address.port()
-            && (host == address.ip().to_string() || (host == "localhost" && address.ip().is_loopback()))
-    };
-    if itself(&listen.value) {
+    let itself = upstream.is_some_and(|upstream| match &listen.value {
+        Listen::Unix(path) => upstream.value.socket_path() == Some(path),
+        Listen::Tcp(address) => upstream.value.target().is_some_and(|(host, port)| {
+            port == address.port()
+                && (host == address.ip().to_string() || (host == "localhost" && address.ip().is_loopback()))
+        }),
+    });
+    if itself {
         root.complain("upstream", "it is this proxy itself", "the address of the guarded server");
     }
 }
 
 /// The token, and the complaint where the admin listener needs one.
-fn admin_token(outside: &Outside<'_>, admin: &Setting<SocketAddr>) -> Option<Secret> {
+fn admin_token(outside: &Outside<'_>, admin: &Setting<Listen>) -> Option<Secret> {
     let accepted = format!("{ADMIN_TOKEN_VARIABLE} with at least {TOKEN_BYTES_MIN} printable characters");
     let token = (outside.environment)(ADMIN_TOKEN_VARIABLE);
-    if token.is_none() && !admin.value.ip().is_loopback() {
+    if token.is_none() && !admin.value.is_local() {
         let fault = format!("{} is not loopback, and there is no token", admin.value);
         outside.pad.add("admin", fault, format!("a loopback address, or {accepted}"));
     }

@@ -6,7 +6,7 @@ use counterfoil_core::{Effect, Expiry, Rule};
 use toml::Value;
 
 use super::quantity::{print_size, print_span};
-use super::{Config, Duplicates, Operation, Origin, PrincipalSource, Setting, Terms};
+use super::{Config, Duplicates, Forward, HostSent, Http, Operation, Origin, PrincipalSource, Roots, Setting, Terms};
 
 /// Collects lines; writing to a text cannot fail.
 struct Page(String);
@@ -39,6 +39,12 @@ pub(super) fn print(config: &Config) -> String {
         names.iter().map(|name| name.as_str().to_owned()).collect::<Vec<_>>()
     });
     principal(&mut page, &config.principal);
+    if let Some(tls) = &config.tls {
+        page.table("[tls]");
+        page.setting("certificate", tls, |tls| tls.certificate.display().to_string());
+        page.setting("key", tls, |tls| tls.key.display().to_string());
+    }
+    forward(&mut page, &config.forward, config.upstream.value.is_tls());
     limits(&mut page, config);
     page.table("[defaults]");
     terms(&mut page, &config.defaults);
@@ -60,16 +66,40 @@ fn principal(page: &mut Page, setting: &Setting<PrincipalSource>) {
     }
 }
 
+fn forward(page: &mut Page, forward: &Forward, tls: bool) {
+    page.table("[forward]");
+    page.setting("http", &forward.http, |http| match http {
+        Http::Auto => "auto",
+        Http::One => "1.1",
+        Http::Two => "2",
+    });
+    page.setting("host", &forward.host, |host| match host {
+        HostSent::Upstream => "upstream",
+        HostSent::Caller => "caller",
+    });
+    if tls {
+        page.setting("roots", &forward.roots, |roots| match roots {
+            Roots::System => "system".to_owned(),
+            Roots::File(path) => path.display().to_string(),
+        });
+    }
+    page.setting("trusted", &forward.trusted, |trusted| trusted.iter().map(ToString::to_string).collect::<Vec<_>>());
+}
+
 fn limits(page: &mut Page, config: &Config) {
     let limits = &config.limits;
     page.table("[limits]");
     page.setting("request_body_max", &limits.request_body_max, |size| print_size(*size));
     page.setting("kept_answer_max", &limits.kept_answer_max, |size| print_size(*size));
+    page.setting("header_bytes", &limits.header_bytes, |size| print_size(*size));
     for (key, setting) in [
         ("max_running", &limits.max_running),
         ("waiting_for_one", &limits.waiting_for_one),
         ("waiting_in_all", &limits.waiting_in_all),
         ("connections", &limits.connections),
+        ("http2_streams", &limits.http2_streams),
+        ("header_lines", &limits.header_lines),
+        ("upstream_connections", &limits.upstream_connections),
         ("sweep_rows", &limits.sweep_rows),
         ("writer_queue", &limits.writer_queue),
         ("writer_batch", &limits.writer_batch),
@@ -78,7 +108,10 @@ fn limits(page: &mut Page, config: &Config) {
     }
     for (key, setting) in [
         ("header", &limits.header),
+        ("body", &limits.body),
         ("connect", &limits.connect),
+        ("answer", &limits.answer),
+        ("idle", &limits.idle),
         ("drain", &limits.drain),
         ("sweep_every", &limits.sweep_every),
     ] {

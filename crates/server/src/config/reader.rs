@@ -9,14 +9,12 @@ use toml::{Table, Value};
 use super::complaint::Pad;
 
 /// Settings that the blueprint names and this version does not have, by path without indices.
-const NOT_BUILT: [&str; 21] = [
+const NOT_BUILT: [&str; 19] = [
     "console",
-    "http2",
     "regions",
     "relay",
     "scope",
     "seal",
-    "tls",
     "operation.hold",
     "operation.in_progress",
     "operation.repeatability",

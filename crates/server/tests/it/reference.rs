@@ -6,7 +6,7 @@ use counterfoil_server::config::{Config, Flags};
 fn every_setting_has_its_row() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/config.md");
     let page = std::fs::read_to_string(page).unwrap();
-    let text = "upstream = \"http://127.0.0.1:9000\"\nprincipal = { from = \"none\" }\n[[operation]]\nname = \"a\"\nmatch = \"POST /a\"\n";
+    let text = "upstream = \"https://127.0.0.1:9000\"\nprincipal = { from = \"none\" }\ntls = { certificate = \"a\", key = \"b\" }\n[[operation]]\nname = \"a\"\nmatch = \"POST /a\"\n";
     let printed = Config::read(Some(text), &|_| None, &Flags::default()).unwrap().print();
     let mut table = "";
     let mut checked = 0;
@@ -28,5 +28,5 @@ fn every_setting_has_its_row() {
         assert!(origin != "default" || row.contains(&default), "the row of `{path}` does not name {default}");
         checked += 1;
     }
-    assert_eq!(checked, 32, "settings that were looked for");
+    assert_eq!(checked, 45, "settings that were looked for");
 }

@@ -31,7 +31,7 @@ pub(crate) fn config(upstream: SocketAddr, more: &str) -> Config {
 impl Running {
     pub(crate) async fn start(upstream: SocketAddr, more: &str) -> Self {
         let server = Server::start(config(upstream, more)).await.unwrap();
-        let (proxy, admin) = (server.address(), server.admin_address());
+        let (proxy, admin) = (server.address().socket().unwrap(), server.admin_address().socket().unwrap());
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(server.run(async {
             drop(stopped.await);
