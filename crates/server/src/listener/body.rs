@@ -56,6 +56,7 @@ impl Fate {
 /// A caller's body: all of it within one span, unless it streams; then each piece within another.
 pub(super) struct CallerBody {
     incoming: Incoming,
+    two: bool,
     fate: Fate,
     whole: Pin<Box<Sleep>>,
     idle: Duration,
@@ -63,11 +64,12 @@ pub(super) struct CallerBody {
 }
 
 impl CallerBody {
-    pub(super) fn wrap(incoming: Incoming, fate: Fate, whole: Duration, idle: Duration) -> Body {
+    /// `two`: it came over HTTP/2.
+    pub(super) fn wrap(incoming: Incoming, two: bool, fate: Fate, whole: Duration, idle: Duration) -> Body {
         if http_body::Body::is_end_stream(&incoming) {
             return Body::empty();
         }
-        Body::new(Self { incoming, fate, whole: Box::pin(tokio::time::sleep(whole)), idle, rest: None })
+        Body::new(Self { incoming, two, fate, whole: Box::pin(tokio::time::sleep(whole)), idle, rest: None })
     }
 
     fn is_late(&mut self, cx: &mut Context<'_>) -> bool {
@@ -103,6 +105,11 @@ impl http_body::Body for CallerBody {
             Poll::Ready(Some(Ok(frame))) => {
                 self.rest = None;
                 Poll::Ready(Some(Ok(frame)))
+            }
+            // The HTTP library takes a stream that was cut off with NO_ERROR for one that ended.
+            Poll::Ready(None) if self.two && !self.incoming.is_end_stream() => {
+                self.fate.set(BROKEN);
+                Poll::Ready(Some(Err("the stream was cut off".into())))
             }
             Poll::Ready(None) => Poll::Ready(None),
         }

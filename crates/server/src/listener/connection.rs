@@ -62,11 +62,11 @@ pub(super) async fn serve<S>(
         Err(_) => return tracing::debug!(?peer, "a connection sent nothing in time"),
     };
     let arrival = Arrival { secure: opened.secure, unix: peer.is_none(), fate: Fate::default() };
-    let (body, idle) = (bounds.body, bounds.idle);
+    let (speaks_two, body, idle) = (opened.two, bounds.body, bounds.idle);
     let service = MapRequest::new(service, move |request: Request<Incoming>| {
         let arrival = Arrival { fate: Fate::default(), ..arrival.clone() };
         let fate = arrival.fate.clone();
-        let mut request = request.map(|incoming| CallerBody::wrap(incoming, fate, body, idle));
+        let mut request = request.map(|incoming| CallerBody::wrap(incoming, speaks_two, fate, body, idle));
         if let Some(peer) = peer {
             request.extensions_mut().insert(Peer(peer));
         }

@@ -15,6 +15,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, Sleep};
 
+use super::witness::Witness;
+
 /// The tasks that drive one connection, as an executor for the HTTP library.
 #[derive(Clone, Default)]
 pub(super) struct Tasks(Arc<Mutex<Vec<AbortHandle>>>);
@@ -83,6 +85,7 @@ impl Pace {
 pub(super) struct Driven {
     pub(super) body: Incoming,
     pub(super) pace: Pace,
+    pub(super) witness: Witness,
     pub(super) driver: Option<Driver>,
 }
 
@@ -108,6 +111,9 @@ impl http_body::Body for Driven {
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
                 self.pace.came(bytes);
+            }
+            Poll::Ready(None) if self.witness.is_cut() => {
+                return Poll::Ready(Some(Err("the answer was cut off".into())));
             }
             Poll::Pending | Poll::Ready(Some(Err(_)) | None) => {}
         }

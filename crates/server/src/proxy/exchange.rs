@@ -63,7 +63,7 @@ pub(super) async fn once(
     match answered {
         Ok(answer) => {
             let pace = limit.pace(&answer);
-            Ok(answer.map(|body| Body::new(Driven { body, pace, driver: Some(driver) })))
+            Ok(answer.map(|body| Body::new(Driven { body, pace, witness, driver: Some(driver) })))
         }
         Err(mut error) => {
             let unsent = error.take_message().is_some() || witness.is_unsent();

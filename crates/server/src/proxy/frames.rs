@@ -6,10 +6,12 @@ const HEADER_BYTES: usize = 9;
 /// How much of a payload is looked at: a stream's number and an error code.
 const PAYLOAD_BYTES: usize = 8;
 
+const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const GOAWAY: u8 = 7;
 const REFUSED_STREAM: u32 = 7;
+const END_STREAM: u8 = 1;
 /// The first bit of a stream's number is reserved.
 const STREAM_MASK: u32 = 0x7fff_ffff;
 
@@ -18,6 +20,8 @@ const STREAM_MASK: u32 = 0x7fff_ffff;
 pub(super) enum Frame {
     /// A message begins.
     Headers { stream: u32 },
+    /// A message is whole.
+    End { stream: u32 },
     /// A stream ends at once; `refused`: before anything was processed.
     Reset { stream: u32, refused: bool },
     /// No stream above `last` was or will be processed.
@@ -73,6 +77,7 @@ impl Frames {
     fn whole(&self, tell: &mut impl FnMut(Frame)) {
         let number = |at: usize| self.payload.get(at..at + 4).map_or(0, number);
         match self.kind() {
+            DATA | HEADERS if self.flags() & END_STREAM != 0 => tell(Frame::End { stream: self.stream() }),
             RST_STREAM => tell(Frame::Reset { stream: self.stream(), refused: number(0) == REFUSED_STREAM }),
             GOAWAY if self.payload.len() == PAYLOAD_BYTES => tell(Frame::GoAway { last: number(0) & STREAM_MASK }),
             _ => {}
@@ -85,6 +90,10 @@ impl Frames {
 
     fn kind(&self) -> u8 {
         self.header.get(3).copied().unwrap_or_default()
+    }
+
+    fn flags(&self) -> u8 {
+        self.header.get(4).copied().unwrap_or_default()
     }
 
     fn stream(&self) -> u32 {

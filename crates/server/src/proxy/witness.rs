@@ -11,8 +11,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::frames::{Frame, Frames};
 
 /// What the wire showed so far.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Witness(Arc<Mutex<Seen>>);
+#[derive(Clone, Debug)]
+pub(super) struct Witness {
+    seen: Arc<Mutex<Seen>>,
+    two: bool,
+}
 
 #[derive(Debug, Default)]
 struct Seen {
@@ -20,6 +23,8 @@ struct Seen {
     sent: Option<u32>,
     /// The upstream began to answer.
     answered: bool,
+    /// HTTP/2: the answer is whole.
+    ended: bool,
     /// The upstream refused the stream unprocessed (RFC 9113 section 8.7).
     refused: bool,
     /// The last stream that the upstream may have processed (RFC 9113 section 6.8).
@@ -29,14 +34,20 @@ struct Seen {
 impl Witness {
     /// Whether the upstream certainly did not act on the request.
     pub(super) fn is_unsent(&self) -> bool {
-        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(stream) = seen.sent else { return true };
         let passed_over = seen.last.is_some_and(|last| last < stream);
         !seen.answered && (seen.refused || passed_over)
     }
 
+    /// Whether an answer that seems to be at its end is not whole. The HTTP library takes a stream that was cut off
+    /// with NO_ERROR for one that ended.
+    pub(super) fn is_cut(&self) -> bool {
+        self.two && !self.seen.lock().unwrap_or_else(PoisonError::into_inner).ended
+    }
+
     fn note(&self, change: impl FnOnce(&mut Seen)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -56,7 +67,7 @@ pub(super) struct Watched<T> {
 
 impl<T> Watched<T> {
     pub(super) fn new(stream: T, two: bool) -> (Self, Witness) {
-        let witness = Witness::default();
+        let witness = Witness { seen: Arc::default(), two };
         let frames = two.then(|| Both { ours: Frames::after_preface(), theirs: Frames::new() });
         (Self { stream, witness: witness.clone(), frames }, witness)
     }
@@ -64,12 +75,15 @@ impl<T> Watched<T> {
     fn wrote(&mut self, bytes: &[u8]) {
         let Some(frames) = &mut self.frames else {
             // No HTTP/1.1 message has stream 0, and no GOAWAY comes here.
-            return if bytes.is_empty() { () } else { self.witness.note(|seen| seen.sent = Some(0)) };
+            if !bytes.is_empty() {
+                self.witness.note(|seen| seen.sent = Some(0));
+            }
+            return;
         };
         let witness = &self.witness;
         frames.ours.feed(bytes, |frame| match frame {
             Frame::Headers { stream } => witness.note(|seen| seen.sent = seen.sent.or(Some(stream))),
-            Frame::Reset { .. } | Frame::GoAway { .. } => {}
+            Frame::End { .. } | Frame::Reset { .. } | Frame::GoAway { .. } => {}
         });
     }
 
@@ -79,6 +93,7 @@ impl<T> Watched<T> {
         frames.theirs.feed(bytes, |frame| {
             witness.note(|seen| match frame {
                 Frame::Headers { stream } => seen.answered |= seen.sent == Some(stream),
+                Frame::End { stream } => seen.ended |= seen.sent == Some(stream),
                 Frame::Reset { stream, refused } => seen.refused |= refused && seen.sent == Some(stream),
                 Frame::GoAway { last } => seen.last = Some(seen.last.map_or(last, |before| before.min(last))),
             });

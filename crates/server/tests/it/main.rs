@@ -6,6 +6,8 @@
 mod admin;
 mod caller;
 mod config;
+mod faults;
+mod faulty;
 mod golden;
 mod proxy;
 mod reference;

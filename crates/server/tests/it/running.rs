@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use counterfoil_server::config::{Config, Flags};
+use counterfoil_server::config::{Config, Flags, Listen};
 use counterfoil_server::{Drained, Server};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -11,16 +11,22 @@ use tokio::task::JoinHandle;
 pub(crate) struct Running {
     pub(crate) proxy: SocketAddr,
     pub(crate) admin: SocketAddr,
+    pub(crate) place: Listen,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Drained>,
 }
 
 /// The configuration before `upstream` with further settings, keeping records in memory.
 pub(crate) fn config(upstream: SocketAddr, more: &str) -> Config {
+    config_before(&format!("http://{upstream}"), "127.0.0.1:0", more)
+}
+
+/// The configuration that listens on `listen` before an upstream of any kind.
+pub(crate) fn config_before(upstream: &str, listen: &str, more: &str) -> Config {
     let flags = Flags {
-        listen: Some("127.0.0.1:0".to_owned()),
+        listen: Some(listen.to_owned()),
         admin: Some("127.0.0.1:0".to_owned()),
-        upstream: Some(format!("http://{upstream}")),
+        upstream: Some(upstream.to_owned()),
         store: Some("memory:".to_owned()),
         principal: None,
     };
@@ -30,13 +36,24 @@ pub(crate) fn config(upstream: SocketAddr, more: &str) -> Config {
 
 impl Running {
     pub(crate) async fn start(upstream: SocketAddr, more: &str) -> Self {
-        let server = Server::start(config(upstream, more)).await.unwrap();
-        let (proxy, admin) = (server.address().socket().unwrap(), server.admin_address().socket().unwrap());
+        Self::run(config(upstream, more)).await
+    }
+
+    /// Before an upstream of any kind.
+    pub(crate) async fn before(upstream: &str, more: &str) -> Self {
+        Self::run(config_before(upstream, "127.0.0.1:0", more)).await
+    }
+
+    pub(crate) async fn run(config: Config) -> Self {
+        let server = Server::start(config).await.unwrap();
+        let place = server.address().clone();
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let (proxy, admin) = (place.socket().unwrap_or(nowhere), server.admin_address().socket().unwrap_or(nowhere));
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(server.run(async {
             drop(stopped.await);
         }));
-        Self { proxy, admin, stop: Some(stop), task }
+        Self { proxy, admin, place, stop: Some(stop), task }
     }
 
     /// Gives the order to stop.
