@@ -17,6 +17,8 @@ const LENGTH_DIGITS_MAX: usize = 18;
 pub(super) struct Fault {
     /// Its place in what was fed.
     pub(super) at: usize,
+    /// Whether the header was whole by then.
+    pub(super) in_body: bool,
     pub(super) why: &'static str,
 }
 
@@ -124,11 +126,26 @@ impl Framing {
                 self.passed(length - taken);
                 at += usize::try_from(taken).unwrap_or(usize::MAX);
             } else {
-                self.state = self.step(*byte).map_err(|why| Fault { at, why })?;
+                let in_body = self.in_body();
+                self.state = self.step(*byte).map_err(|why| Fault { at, in_body, why })?;
                 at += 1;
             }
         }
         Ok(())
+    }
+
+    const fn in_body(&self) -> bool {
+        match self.state {
+            State::Start { .. } | State::StartLf | State::RequestLine | State::RequestLf => false,
+            State::LineStart | State::Name | State::Value | State::ValueLf | State::EndLf => self.head.trailers,
+            State::Length(_)
+            | State::ChunkSize { .. }
+            | State::ChunkExtension { .. }
+            | State::ChunkSizeLf { .. }
+            | State::ChunkData { .. }
+            | State::ChunkCr
+            | State::ChunkLf => true,
+        }
     }
 
     /// So much of a body is still to come.

@@ -131,34 +131,47 @@ impl http_body::Body for Driven {
 
 /// When something last went on.
 #[derive(Clone, Debug)]
-pub(super) struct Progress(Arc<Mutex<Instant>>);
+pub(super) struct Progress(Arc<Mutex<Last>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Last {
+    at: Instant,
+    /// Something else is waited for, which has a limit of its own.
+    paused: bool,
+}
 
 impl Progress {
     pub(super) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Instant::now())))
+        Self(Arc::new(Mutex::new(Last { at: Instant::now(), paused: false })))
     }
 
-    pub(super) fn last(&self) -> Instant {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
+    /// Notes that it went on.
     pub(super) fn note(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        self.set(false);
+    }
+
+    fn set(&self, paused: bool) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Last { at: Instant::now(), paused };
+    }
+
+    fn last(&self) -> Last {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until nothing went on for `span`.
     pub(super) async fn rested(&self, span: Duration) {
         loop {
-            let until = self.last() + span;
-            if until <= Instant::now() {
+            let (last, now) = (self.last(), Instant::now());
+            let since = if last.paused { now } else { last.at };
+            if since + span <= now {
                 return;
             }
-            tokio::time::sleep_until(until).await;
+            tokio::time::sleep_until(since + span).await;
         }
     }
 }
 
-/// A request's body that notes each piece that the connection took.
+/// A request's body that notes each piece that the connection took, and that it waits while none comes.
 pub(super) struct Noted {
     pub(super) body: Body,
     pub(super) progress: Progress,
@@ -170,9 +183,7 @@ impl http_body::Body for Noted {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
-        if polled.is_ready() {
-            self.progress.note();
-        }
+        self.progress.set(polled.is_pending());
         polled.map_err(BoxError::from)
     }
 

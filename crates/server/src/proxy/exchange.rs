@@ -100,6 +100,8 @@ fn is_event_stream(answer: &Response<Incoming>) -> bool {
 /// HTTP/2 names the host in the request's target (RFC 9113 section 8.3.1).
 fn address(request: &mut Request<Noted>, reach: &Reach) -> Result<(), Fault> {
     let host = request.headers_mut().remove(header::HOST);
+    // It would take with it what it names.
+    request.headers_mut().remove(header::CONNECTION);
     let host = host.as_ref().map_or(reach.upstream.authority().as_bytes(), HeaderValue::as_bytes);
     let mut parts = std::mem::take(request.uri_mut()).into_parts();
     let scheme = if reach.upstream.is_tls() { http::uri::Scheme::HTTPS } else { http::uri::Scheme::HTTP };

@@ -182,6 +182,13 @@ pub(crate) mod frame {
         frame(7, 0, 0, &[last.to_be_bytes(), code.to_be_bytes()].concat())
     }
 
+    /// What a ping carries.
+    pub(crate) const PING: &[u8] = b"are you?";
+
+    pub(crate) fn ping() -> Vec<u8> {
+        frame(6, 0, 0, PING)
+    }
+
     /// A frame that no stream can get.
     pub(crate) fn nonsense() -> Vec<u8> {
         frame(8, 0, 0, &[0; 3])

@@ -4,14 +4,21 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops there")]
 
 mod admin;
+mod authority;
 mod caller;
 mod config;
 mod faults;
 mod faulty;
 mod golden;
+mod inbound;
+mod outbound;
+mod polite;
 mod proxy;
 mod reference;
 mod running;
+mod smuggling;
 mod stop;
+mod streams;
+mod two;
 mod upgrade;
 mod upstream;
