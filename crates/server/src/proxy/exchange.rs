@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::answer::{Driven, Driver, Noted, Pace, Progress, Tasks};
 use super::reach::{Reach, Reached};
 use super::witness::{Watched, Witness};
+use crate::config::Upstream;
 
 /// The most bytes of an answer's header.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
@@ -47,14 +48,24 @@ pub(super) async fn once(
             .await
             .map_err(|_| Fault::NotSent(format!("{}: no connection before the time limit", reach.upstream)))??,
     };
+    over(reached, &reach.upstream, limit, request).await
+}
+
+/// The exchange on a connection that stands.
+async fn over(
+    reached: Reached,
+    upstream: &Upstream,
+    limit: Limit,
+    request: Request<Body>,
+) -> Result<Response<Body>, Fault> {
     let progress = Progress::new();
     let mut request = request.map(|body| Noted { body, progress: progress.clone() });
     if reached.two {
-        address(&mut request, reach)?;
+        address(&mut request, upstream)?;
     }
     let (sender, driver, witness) = shake(reached).await?;
     let sending = sender.send(request);
-    let late = || Fault::TimedOut(format!("{} did not answer in time", reach.upstream));
+    let late = || Fault::TimedOut(format!("{upstream} did not answer in time"));
     let answered = tokio::select! {
         biased;
         answered = sending => answered,
@@ -98,13 +109,13 @@ fn is_event_stream(answer: &Response<Incoming>) -> bool {
 }
 
 /// HTTP/2 names the host in the request's target (RFC 9113 section 8.3.1).
-fn address(request: &mut Request<Noted>, reach: &Reach) -> Result<(), Fault> {
+fn address(request: &mut Request<Noted>, upstream: &Upstream) -> Result<(), Fault> {
     let host = request.headers_mut().remove(header::HOST);
     // It would take with it what it names.
     request.headers_mut().remove(header::CONNECTION);
-    let host = host.as_ref().map_or(reach.upstream.authority().as_bytes(), HeaderValue::as_bytes);
+    let host = host.as_ref().map_or(upstream.authority().as_bytes(), HeaderValue::as_bytes);
     let mut parts = std::mem::take(request.uri_mut()).into_parts();
-    let scheme = if reach.upstream.is_tls() { http::uri::Scheme::HTTPS } else { http::uri::Scheme::HTTP };
+    let scheme = if upstream.is_tls() { http::uri::Scheme::HTTPS } else { http::uri::Scheme::HTTP };
     parts.scheme = Some(scheme);
     parts.authority = Some(host.try_into().map_err(|error| Fault::NotSent(format!("the host: {error}")))?);
     *request.uri_mut() = Uri::from_parts(parts).map_err(|error| Fault::NotSent(format!("the target: {error}")))?;
@@ -161,3 +172,6 @@ fn told(error: &hyper::Error) -> String {
         None => error.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;
