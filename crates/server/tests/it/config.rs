@@ -7,6 +7,33 @@ use crate::golden;
 /// The smallest file that is enough.
 const LEAST: &str = "upstream = \"http://127.0.0.1:9000\"\nprincipal = { from = \"none\" }\n";
 
+/// How callers are let in and requests carried, all of it.
+const CARRIED: &str = r#"
+[tls]
+certificate = "/etc/counterfoil/api.pem"
+key = "/etc/counterfoil/api.key"
+
+[forward]
+http = "2"
+host = "caller"
+roots = "/etc/counterfoil/ca.pem"
+trusted = ["10.0.0.0/8", "::1", "unix"]
+"#;
+
+/// The same with faults.
+const CARRIED_FAULTS: &str = r#"
+[tls]
+certificate = 7
+chain = "a.pem"
+
+[forward]
+http = "3"
+host = "api.example"
+roots = ""
+trusted = ["unix:", "localhost"]
+retries = 3
+"#;
+
 #[track_caller]
 fn check(name: &str, file: Option<&str>, environment: &[(&str, &str)], flags: &Flags) {
     let variable = |name: &str| {
@@ -82,7 +109,7 @@ fn everything_set() {
         r#"
 listen = "[::1]:8787"
 admin = "127.0.0.1:9999"
-upstream = "https://orders.internal:8443/"
+upstream = "http://orders.internal:8080/"
 store = "sqlite:/var/lib/counterfoil/receipts.db"
 forward_key = true
 replay_headers = ["x-order-id", "X-Cost"]
@@ -92,16 +119,6 @@ from = "header"
 header = "X-User-Id"
 peers = ["127.0.0.1", "10.1.0.0/16", "fd00::/8"]
 
-[tls]
-certificate = "/etc/counterfoil/api.pem"
-key = "/etc/counterfoil/api.key"
-
-[forward]
-http = "2"
-host = "caller"
-roots = "/etc/counterfoil/ca.pem"
-trusted = ["10.0.0.0/8", "::1", "unix"]
-
 [limits]
 request_body_max = "64KiB"
 kept_answer_max = "2MiB"
@@ -109,15 +126,8 @@ max_running = 100
 waiting_for_one = 8
 waiting_in_all = 80
 connections = 500
-http2_streams = 50
-header_bytes = "16KiB"
-header_lines = 50
 header = "5s"
-body = "20s"
-upstream_connections = 200
 connect = "2s"
-answer = "20s"
-idle = "1h"
 drain = "50s"
 sweep_rows = 100
 sweep_every = "1m"
@@ -171,21 +181,7 @@ from = "cookie"
 header = "Authorization"
 peers = ["127.0.0.1/33", "10.0.0.1/8", 7]
 
-[tls]
-certificate = 7
-chain = "a.pem"
-
-[forward]
-http = "3"
-host = "api.example"
-roots = ""
-trusted = ["unix:", "localhost"]
-retries = 3
-
 [limits]
-header_bytes = "4KiB"
-header_lines = 5
-idle = "0s"
 request_body_max = "1TB"
 kept_answer_max = "0B"
 max_running = 0
@@ -304,6 +300,19 @@ fn no_toml() {
 }
 
 #[test]
+fn carried() {
+    let limits = format!(
+        "[limits]\nhttp2_streams = 50\nheader_bytes = \"16KiB\"\nheader_lines = 50\nbody = \"20s\"\nupstream_connections = 200\nanswer = \"20s\"\nidle = \"1h\"\n"
+    );
+    let https = LEAST.replace("http://127.0.0.1:9000", "https://orders.internal:8443/");
+    file("carried", &format!("{https}{CARRIED}{limits}"));
+    file(
+        "carried-faults",
+        &format!("{LEAST}{CARRIED_FAULTS}[limits]\nheader_bytes = \"4KiB\"\nheader_lines = 5\nidle = \"0s\"\n"),
+    );
+}
+
+#[test]
 fn unix_sockets() {
     let text = "listen = \"unix:/run/counterfoil.sock\"\nadmin = \"unix:admin.sock\"\nupstream = \"unix:/run/orders.sock\"\nprincipal = { from = \"none\" }\n";
     file("unix", text);
@@ -322,7 +331,7 @@ fn proxy_of_itself() {
 /// What is printed is a file that says the same.
 #[test]
 fn printed_form_reads_back() {
-    for name in ["blueprint", "least", "everything-set", "unix"] {
+    for name in ["blueprint", "least", "everything-set", "carried", "unix"] {
         let path = format!("{}/tests/it/config/{name}.txt", env!("CARGO_MANIFEST_DIR"));
         let printed = std::fs::read_to_string(path).unwrap();
         let again = Config::read(Some(&printed), &|_| None, &Flags::default()).unwrap().print();
