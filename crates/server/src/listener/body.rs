@@ -196,3 +196,6 @@ impl http_body::Body for Holding {
         self.body.size_hint()
     }
 }
+
+#[cfg(test)]
+mod tests;
