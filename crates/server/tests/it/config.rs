@@ -345,9 +345,7 @@ fn no_toml() {
 
 #[test]
 fn carried() {
-    let limits = format!(
-        "[limits]\nhttp2_streams = 50\nheader_bytes = \"16KiB\"\nheader_lines = 50\nbody = \"20s\"\nupstream_connections = 200\nanswer = \"20s\"\nidle = \"1h\"\n"
-    );
+    let limits = "[limits]\nhttp2_streams = 50\nheader_bytes = \"16KiB\"\nheader_lines = 50\nbody = \"20s\"\nupstream_connections = 200\nanswer = \"20s\"\nidle = \"1h\"\n";
     let https = LEAST.replace("http://127.0.0.1:9000", "https://orders.internal:8443/");
     file("carried", &format!("{https}{CARRIED}{limits}"));
     file(
