@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
 
 use counterfoil_server::Server;
-use counterfoil_server::config::{Config, Flags};
+use counterfoil_server::config::{Config, Flags, Listen};
 
 use crate::args::Demo;
 use crate::error::CliError;
@@ -57,8 +57,9 @@ pub(crate) async fn run(demo: Demo) -> Result<(), CliError> {
         principal: None,
     };
     let server = Server::start(Config::read(Some(CONFIG), &|_| None, &flags)?).await?;
-    let stage =
-        Stage { proxy: server.address(), admin: server.admin_address(), api: api_address, folder: folder.0.clone() };
+    let socket = |place: &Listen| place.socket().ok_or_else(|| CliError::Internal(format!("{place} has no port")));
+    let (proxy, admin) = (socket(server.address())?, socket(server.admin_address())?);
+    let stage = Stage { proxy, admin, api: api_address, folder: folder.0.clone() };
     let api = tokio::spawn(orders::serve(api));
     let result = tour::result(&stage)?;
     let ended = if demo.once {

@@ -12,6 +12,12 @@ pub use self::problem::{PROBLEM_MEDIA_TYPE, Problem, ProblemType};
 
 /// Carries the key (draft-ietf-httpapi-idempotency-key-header).
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+/// Names the action in the second carrier (OASIS Repeatable Requests 1.0).
+pub const REPEATABILITY_REQUEST_ID: &str = "repeatability-request-id";
+/// When the client first sent it, as an HTTP date; the same in every attempt.
+pub const REPEATABILITY_FIRST_SENT: &str = "repeatability-first-sent";
+/// Whether the request was taken under the second carrier's terms: `accepted`, `rejected`.
+pub const REPEATABILITY_RESULT: &str = "repeatability-result";
 /// On every guarded answer: `true` where it was replayed.
 pub const IDEMPOTENT_REPLAYED: &str = "idempotent-replayed";
 /// On answers with a receipt: until when it is promised, as an HTTP date.

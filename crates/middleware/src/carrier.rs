@@ -1,20 +1,13 @@
 //! In which headers a key travels: `Idempotency-Key`, or, where it is switched on, the pair `Repeatability-Request-ID`
 //! and `Repeatability-First-Sent` (OASIS Repeatable Requests 1.0). The spelling of a key belongs to `core::wire`.
 
-use counterfoil_core::wire::{IDEMPOTENCY_KEY, parse_key};
+use counterfoil_core::wire::{IDEMPOTENCY_KEY, REPEATABILITY_FIRST_SENT, REPEATABILITY_REQUEST_ID, REPEATABILITY_RESULT, parse_key};
 use counterfoil_core::{Key, Timestamp};
 use http::{HeaderMap, HeaderValue, Response};
 
 use crate::body::Body;
 use crate::date;
 use crate::reject::{Ours, Rejection};
-
-/// Names the action in the second carrier.
-const REQUEST_ID: &str = "repeatability-request-id";
-/// When the client first sent it, as an HTTP date; the same in every attempt.
-const FIRST_SENT: &str = "repeatability-first-sent";
-/// Whether the request was taken under the second carrier's terms: `accepted`, `rejected`.
-const RESULT: &str = "repeatability-result";
 
 /// What a carrier brought.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -31,7 +24,7 @@ pub(crate) fn is_keyed(headers: &HeaderMap, repeatability: bool) -> bool {
 
 /// Whether the second carrier was used. One of its headers is enough: the other is then missing, and not ignored.
 fn is_repeatable(headers: &HeaderMap) -> bool {
-    headers.contains_key(REQUEST_ID) || headers.contains_key(FIRST_SENT)
+    headers.contains_key(REPEATABILITY_REQUEST_ID) || headers.contains_key(REPEATABILITY_FIRST_SENT)
 }
 
 /// Reads the key from the one carrier that was used.
@@ -54,8 +47,8 @@ fn key(headers: &HeaderMap, name: &str) -> Result<Option<Key>, Rejection> {
 
 fn repeated(headers: &HeaderMap) -> Result<Carried, Rejection> {
     let malformed = |why| Rejection::MalformedCarrier { why };
-    let id = key(headers, REQUEST_ID)?.ok_or(malformed("Repeatability-Request-ID is missing: send both headers"))?;
-    let mut dates = headers.get_all(FIRST_SENT).iter();
+    let id = key(headers, REPEATABILITY_REQUEST_ID)?.ok_or(malformed("Repeatability-Request-ID is missing: send both headers"))?;
+    let mut dates = headers.get_all(REPEATABILITY_FIRST_SENT).iter();
     let date = dates.next().ok_or(malformed("Repeatability-First-Sent is missing: send both headers"))?;
     if dates.next().is_some() {
         return Err(malformed("Repeatability-First-Sent came twice: send it once"));
@@ -88,7 +81,7 @@ pub(crate) fn is_told(headers: &HeaderMap, repeatability: bool) -> bool {
 /// Says it: an answer of ours is a refusal, every other is the action's.
 pub(crate) fn tell(answer: &mut Response<Body>) {
     let result = if answer.extensions().get::<Ours>().is_some() { "rejected" } else { "accepted" };
-    answer.headers_mut().insert(RESULT, HeaderValue::from_static(result));
+    answer.headers_mut().insert(REPEATABILITY_RESULT, HeaderValue::from_static(result));
 }
 
 #[cfg(test)]

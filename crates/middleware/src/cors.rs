@@ -2,7 +2,7 @@
 //! origins that are named, our own answers and replays. A preflight is an `OPTIONS` request and passes unguarded; the
 //! application answers it.
 
-use counterfoil_core::wire::{IDEMPOTENCY_EXPIRES, IDEMPOTENCY_STATUS, IDEMPOTENT_REPLAYED};
+use counterfoil_core::wire::{IDEMPOTENCY_EXPIRES, IDEMPOTENCY_STATUS, IDEMPOTENT_REPLAYED, REPEATABILITY_RESULT};
 use http::header::{
     ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, RETRY_AFTER, VARY,
 };
@@ -32,7 +32,7 @@ pub(crate) fn open(answer: &mut HeaderMap, origin: Option<&HeaderValue>, cors: &
         return;
     }
     let ours =
-        [IDEMPOTENT_REPLAYED, IDEMPOTENCY_EXPIRES, IDEMPOTENCY_STATUS, RETRY_AFTER.as_str(), "repeatability-result"];
+        [IDEMPOTENT_REPLAYED, IDEMPOTENCY_EXPIRES, IDEMPOTENCY_STATUS, RETRY_AFTER.as_str(), REPEATABILITY_RESULT];
     let ours: Vec<&str> = ours.into_iter().filter(|name| answer.contains_key(*name)).collect();
     if let Ok(names) = HeaderValue::try_from(ours.join(", "))
         && !ours.is_empty()

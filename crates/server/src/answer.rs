@@ -15,6 +15,25 @@ pub(crate) fn unanswered(fault: &Fault) -> Response<Body> {
         Fault::TimedOut(_) => (StatusCode::GATEWAY_TIMEOUT, "no answer came in time"),
         Fault::Broken(_) => (StatusCode::BAD_GATEWAY, "the upstream broke off; this request was not guarded"),
     };
+    plain(status, detail)
+}
+
+/// The answer to a request whose body did not come in time (RFC 9110 section 15.5.9). Nothing was claimed for it.
+pub(crate) fn late_body() -> Response<Body> {
+    let mut answer = plain(StatusCode::REQUEST_TIMEOUT, "the body did not come in time; nothing was run");
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+/// The answer to an unguarded request whose body broke off or was none.
+pub(crate) fn broken_body() -> Response<Body> {
+    let mut answer = plain(StatusCode::BAD_REQUEST, "the body broke off");
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+/// A problem of HTTP's own, without a type of ours.
+fn plain(status: StatusCode, detail: &str) -> Response<Body> {
     let title = status.canonical_reason().unwrap_or_default();
     let json = serde_json::json!({
         "type": "about:blank",

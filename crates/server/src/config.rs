@@ -6,6 +6,7 @@
 mod claims;
 mod complaint;
 mod cors;
+mod forward;
 mod limits;
 mod operation;
 mod place;
@@ -26,9 +27,10 @@ pub use self::claims::{ClaimName, Requirement, ScopePart};
 use self::complaint::Pad;
 pub use self::complaint::{Complaint, Complaints};
 pub use self::cors::Cors;
+pub use self::forward::{Forward, HostSent, Http, Roots, Tls, Trusted};
 pub use self::limits::Limits;
 pub use self::operation::Operation;
-pub use self::place::{STORE_ACCEPTED, StorePlace, Upstream};
+pub use self::place::{Listen, STORE_ACCEPTED, StorePlace, Upstream};
 pub use self::principal::{Algorithm, ApiKey, ApiKeys, ForwardAuth, JwksPlace, Jwt, Peer, PrincipalSource};
 pub use self::quantity::{SIZE_ACCEPTED, SPAN_ACCEPTED, parse_size, parse_span, print_size, print_span};
 use self::reader::Section;
@@ -86,9 +88,9 @@ impl std::fmt::Debug for Secret {
 #[derive(Clone, Debug)]
 pub struct Config {
     /// Where the proxy listens.
-    pub listen: Setting<SocketAddr>,
+    pub listen: Setting<Listen>,
     /// Where health and metrics are told.
-    pub admin: Setting<SocketAddr>,
+    pub admin: Setting<Listen>,
     /// What the admin listener asks for beyond loopback.
     pub admin_token: Option<Secret>,
     /// The server whose API is guarded.
@@ -101,6 +103,10 @@ pub struct Config {
     pub require: Vec<Requirement>,
     /// The parts of the scope beside the principal, by name.
     pub scope: Vec<(String, ScopePart)>,
+    /// The listener's certificate; none: callers are spoken to in clear.
+    pub tls: Option<Setting<Tls>>,
+    /// How requests are carried to the upstream.
+    pub forward: Forward,
     /// Whether the key is forwarded to the upstream.
     pub forward_key: Setting<bool>,
     /// Whether a key may also come in `Repeatability-Request-ID` with `Repeatability-First-Sent`.
@@ -167,15 +173,15 @@ fn table(text: &str, pad: &Pad) -> Option<toml::Table> {
 }
 
 fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Config> {
-    let loopback = |port| SocketAddr::from(([127, 0, 0, 1], port));
-    let or = |setting: Option<Setting<SocketAddr>>, port| setting.unwrap_or_else(|| Setting::or(None, loopback(port)));
+    let loopback = |port| Listen::Tcp(SocketAddr::from(([127, 0, 0, 1], port)));
+    let or = |setting: Option<Setting<Listen>>, port| setting.unwrap_or_else(|| Setting::or(None, loopback(port)));
     let names = |key, variable, flag, accepted| Names { key, variable, flag, accepted };
 
     let address = place::ADDRESS_ACCEPTED;
     let listen = names("listen", "COUNTERFOIL_LISTEN", "--listen", address);
-    let listen = or(outside.text(root, &listen, flags.listen.as_deref(), place::parse_address), 8787);
+    let listen = or(outside.text(root, &listen, flags.listen.as_deref(), Listen::parse), 8787);
     let admin = names("admin", "COUNTERFOIL_ADMIN", "--admin", address);
-    let admin = or(outside.text(root, &admin, flags.admin.as_deref(), place::parse_address), 8788);
+    let admin = or(outside.text(root, &admin, flags.admin.as_deref(), Listen::parse), 8788);
     let upstream = names("upstream", "COUNTERFOIL_UPSTREAM", "--upstream", place::UPSTREAM_ACCEPTED);
     let stated = !outside.whole
         || root.has(upstream.key)
@@ -191,14 +197,17 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
     let (principal, require) = principal::read(root, outside, flags.principal.as_deref());
     let scope = claims::scope(root);
     let admin_token = admin_token(outside, &admin);
+    let tls = root.table("tls").and_then(|section| Tls::read(&section)).map(|tls| Setting::or(Some(tls.clone()), tls));
+    let pad = root.pad();
+    let forward = Forward::read(root.table("forward"), pad, upstream.as_ref().map(|upstream| &upstream.value));
     let forward_key = Setting::or(root.flag("forward_key"), false);
     let repeatability = Setting::or(root.flag("repeatability"), false);
-    let cors = Cors::read(root.table("cors"), root.pad());
+    let cors = Cors::read(root.table("cors"), pad);
     let replay_headers = terms::bounded(root, "replay_headers", replay::ACCEPTED, replay::parse);
     let replay_headers = Setting::or(replay_headers, Vec::new());
-    let limits = Limits::read(root.table("limits"), root.pad());
+    let limits = Limits::read(root.table("limits"), pad);
     let empty = toml::Table::new();
-    let defaults = Terms::defaults(root.table("defaults"), &Section::root(&empty, root.pad()));
+    let defaults = Terms::defaults(root.table("defaults"), &Section::root(&empty, pad));
     let operations = operation::read(root, &defaults);
     judge(root, &listen, &admin, upstream.as_ref());
     if let Some(principal) = &principal {
@@ -214,6 +223,8 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
         principal: principal?,
         require,
         scope,
+        tls,
+        forward,
         forward_key,
         repeatability,
         cors,
@@ -225,31 +236,28 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
 }
 
 /// What only two addresses together can get wrong.
-fn judge(
-    root: &Section<'_>,
-    listen: &Setting<SocketAddr>,
-    admin: &Setting<SocketAddr>,
-    upstream: Option<&Setting<Upstream>>,
-) {
-    if listen.value == admin.value && listen.value.port() != 0 {
+fn judge(root: &Section<'_>, listen: &Setting<Listen>, admin: &Setting<Listen>, upstream: Option<&Setting<Upstream>>) {
+    let any_port = listen.value.socket().is_some_and(|address| address.port() == 0);
+    if listen.value == admin.value && !any_port {
         root.complain("admin", "the same address as listen", place::ADDRESS_ACCEPTED);
     }
-    let Some(upstream) = upstream else { return };
-    let (host, port) = upstream.value.target();
-    let itself = |address: &SocketAddr| {
-        port == address.port()
-            && (host == address.ip().to_string() || (host == "localhost" && address.ip().is_loopback()))
-    };
-    if itself(&listen.value) {
+    let itself = upstream.is_some_and(|upstream| match &listen.value {
+        Listen::Unix(path) => upstream.value.socket_path() == Some(path),
+        Listen::Tcp(address) => upstream.value.target().is_some_and(|(host, port)| {
+            port == address.port()
+                && (host == address.ip().to_string() || (host == "localhost" && address.ip().is_loopback()))
+        }),
+    });
+    if itself {
         root.complain("upstream", "it is this proxy itself", "the address of the guarded server");
     }
 }
 
 /// The token, and the complaint where the admin listener needs one.
-fn admin_token(outside: &Outside<'_>, admin: &Setting<SocketAddr>) -> Option<Secret> {
+fn admin_token(outside: &Outside<'_>, admin: &Setting<Listen>) -> Option<Secret> {
     let accepted = format!("{ADMIN_TOKEN_VARIABLE} with at least {TOKEN_BYTES_MIN} printable characters");
     let token = (outside.environment)(ADMIN_TOKEN_VARIABLE);
-    if token.is_none() && !admin.value.ip().is_loopback() {
+    if token.is_none() && !admin.value.is_local() {
         let fault = format!("{} is not loopback, and there is no token", admin.value);
         outside.pad.add("admin", fault, format!("a loopback address, or {accepted}"));
     }

@@ -1,8 +1,8 @@
 //! The one error of the crate: why a server cannot be started. What a request meets is an answer and never here.
 
-use std::net::SocketAddr;
+use std::path::PathBuf;
 
-use crate::config::Complaints;
+use crate::config::{Complaints, Listen};
 
 /// Why a server cannot be started.
 #[derive(Debug, thiserror::Error)]
@@ -21,13 +21,24 @@ pub enum ServerError {
     #[error("cannot listen on {address}: {source}; choose another address, or stop what listens there")]
     Listen {
         /// The address.
-        address: SocketAddr,
+        address: Listen,
         /// The cause.
         source: std::io::Error,
     },
     /// What callers are known by cannot be used.
     #[error("principal: {0}")]
     Principal(String),
+    /// A file of certificates or keys cannot be used.
+    #[error("{}: {why}", path.display())]
+    Tls {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and the next step.
+        why: String,
+    },
+    /// The upstream cannot be spoken to over TLS.
+    #[error("tls to the upstream: {0}")]
+    TlsUpstream(String),
     /// An operation's name cannot be used.
     #[error(transparent)]
     Name(#[from] counterfoil_core::Error),

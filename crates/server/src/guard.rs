@@ -10,13 +10,16 @@ use counterfoil_store::{Gate, MemoryStore};
 use crate::config::Config;
 use crate::error::ServerError;
 use crate::principal::Callers;
+use crate::proxy::Proxy;
 
-/// Makes the guard that `config` describes over a memory of its own and throws it away: what the middleware refuses is
-/// told without a store or a listener.
+/// Makes the guard and the way to the upstream that `config` describes, over a memory of its own, and throws them away:
+/// what the middleware refuses, and files of certificates that are of no use, are told without a store or a listener.
 ///
 /// # Errors
 /// What [`Server::start`](crate::Server::start) would say of the settings.
 pub fn check(config: &Config) -> Result<(), ServerError> {
+    config.tls.as_ref().map(|tls| crate::tls::acceptor(&tls.value)).transpose()?;
+    Proxy::new(config)?;
     let callers = Callers::new(config)?;
     layer(Gate::new(Arc::new(MemoryStore::new()))?, config, callers.principal).map(|_| ())
 }

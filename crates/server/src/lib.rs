@@ -16,7 +16,9 @@ mod principal;
 mod proxy;
 mod serve;
 mod store;
+mod stream;
 mod sweep;
+mod tls;
 
 pub use counterfoil_middleware::Drained;
 pub use counterfoil_store::sqlite::Missing;

@@ -1,50 +1,108 @@
-//! Accepts HTTP/1.1 connections, within limits, and ends them in order. What is answered belongs to the service.
+//! Accepts connections on an address or a Unix socket, within limits, and ends them in order. What one connection
+//! speaks belongs to `connection`, what is answered to the service.
+
+mod body;
+mod connection;
+mod framing;
+mod strict;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use counterfoil_middleware::{Body, Peer};
+use counterfoil_middleware::Body;
 use http::{Request, Response};
-use hyper::body::Incoming;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 use tower::Service;
 
+pub(crate) use self::body::Fate;
+use crate::config::{Limits, Listen};
 use crate::error::ServerError;
+use crate::stream::AnyStream;
 
 /// The pause after a failed accept: the system is out of descriptors or memory, and trying again at once helps nobody.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// How a request came, as its extension.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrival {
+    /// Over TLS.
+    pub(crate) secure: bool,
+    /// Through a Unix socket.
+    pub(crate) unix: bool,
+    /// What becomes of its body.
+    pub(crate) fate: Fate,
+}
+
+/// What one listener takes on.
+#[derive(Clone)]
+pub(crate) struct Bounds {
+    pub(crate) connections_max: usize,
+    pub(crate) streams_max: u32,
+    pub(crate) header_bytes_max: usize,
+    pub(crate) header_lines_max: usize,
+    /// For the header of a request, and for a TLS handshake.
+    pub(crate) header: Duration,
+    /// For the body of a guarded request.
+    pub(crate) body: Duration,
+    /// For a body or a reader that rests.
+    pub(crate) idle: Duration,
+    pub(crate) tls: Option<TlsAcceptor>,
+}
+
+impl Bounds {
+    pub(crate) fn new(limits: &Limits, connections_max: usize, tls: Option<TlsAcceptor>) -> Self {
+        Self {
+            connections_max,
+            streams_max: u32::try_from(limits.http2_streams.value).unwrap_or(u32::MAX),
+            header_bytes_max: limits.header_bytes.value,
+            header_lines_max: limits.header_lines.value,
+            header: limits.header.value,
+            body: limits.body.value,
+            idle: limits.idle.value,
+            tls,
+        }
+    }
+}
+
+enum Socket {
+    Tcp(TcpListener),
+    Unix { socket: UnixListener, _file: SocketFile },
+}
+
 /// A bound address.
 pub(crate) struct Listener {
-    socket: TcpListener,
-    address: SocketAddr,
-    connections_max: usize,
-    header: Duration,
+    socket: Socket,
+    place: Listen,
+    bounds: Arc<Bounds>,
 }
 
 impl Listener {
-    /// Listens on `address` for at most `connections_max` connections, each with `header` to send a request's header.
-    pub(crate) async fn bind(
-        address: SocketAddr,
-        connections_max: usize,
-        header: Duration,
-    ) -> Result<Self, ServerError> {
-        let failed = |source| ServerError::Listen { address, source };
-        let socket = TcpListener::bind(address).await.map_err(failed)?;
-        let address = socket.local_addr().map_err(failed)?;
-        Ok(Self { socket, address, connections_max, header })
+    /// Listens on `place` within `bounds`.
+    pub(crate) async fn bind(place: &Listen, bounds: Bounds) -> Result<Self, ServerError> {
+        let failed = |source| ServerError::Listen { address: place.clone(), source };
+        let (socket, place) = match place {
+            Listen::Tcp(address) => {
+                let socket = TcpListener::bind(address).await.map_err(failed)?;
+                let address = socket.local_addr().map_err(failed)?;
+                (Socket::Tcp(socket), Listen::Tcp(address))
+            }
+            Listen::Unix(path) => {
+                let socket = bind_unix(path).map_err(failed)?;
+                (Socket::Unix { socket, _file: SocketFile(path.clone()) }, place.clone())
+            }
+        };
+        Ok(Self { socket, place, bounds: Arc::new(bounds) })
     }
 
     /// Where it listens.
-    pub(crate) const fn address(&self) -> SocketAddr {
-        self.address
+    pub(crate) const fn place(&self) -> &Listen {
+        &self.place
     }
 
     /// Serves until `stop` is true; then accepts nothing new, and ends when every connection has answered what it was
@@ -54,10 +112,8 @@ impl Listener {
         S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
         S::Future: Send,
     {
-        let places = Arc::new(Semaphore::new(self.connections_max));
+        let places = Arc::new(Semaphore::new(self.bounds.connections_max));
         let mut connections = JoinSet::new();
-        let mut http = http1::Builder::new();
-        http.timer(TokioTimer::new()).header_read_timeout(self.header);
         loop {
             let accepted = tokio::select! {
                 biased;
@@ -66,10 +122,9 @@ impl Listener {
                 accepted = self.accept(&places) => accepted,
             };
             let Some((stream, peer, place)) = accepted else { continue };
-            let service = service.clone();
-            let (http, stop) = (http.clone(), stop.clone());
+            let (bounds, service, stop) = (self.bounds.clone(), service.clone(), stop.clone());
             connections.spawn(async move {
-                connection(&http, stream, peer, service, stop).await;
+                connection::serve(&bounds, stream, peer, service, stop).await;
                 drop(place);
             });
         }
@@ -78,13 +133,10 @@ impl Listener {
     }
 
     /// A connection with its place; no connection is taken from the system before there is a place.
-    async fn accept(
-        &self,
-        places: &Arc<Semaphore>,
-    ) -> Option<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
+    async fn accept(&self, places: &Arc<Semaphore>) -> Option<(AnyStream, Option<SocketAddr>, OwnedSemaphorePermit)> {
         // The semaphore is never closed.
         let place = places.clone().acquire_owned().await.ok()?;
-        match self.socket.accept().await {
+        match self.take().await {
             Ok((stream, peer)) => Some((stream, peer, place)),
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -93,39 +145,52 @@ impl Listener {
             }
         }
     }
+
+    async fn take(&self) -> std::io::Result<(AnyStream, Option<SocketAddr>)> {
+        match &self.socket {
+            Socket::Tcp(socket) => {
+                let (stream, peer) = socket.accept().await?;
+                if let Err(error) = stream.set_nodelay(true) {
+                    tracing::debug!(%error, "a connection ended before it began");
+                }
+                Ok((Box::new(stream), Some(peer)))
+            }
+            Socket::Unix { socket, .. } => {
+                let (stream, _) = socket.accept().await?;
+                Ok((Box::new(stream), None))
+            }
+        }
+    }
 }
 
-async fn connection<S>(
-    http: &http1::Builder,
-    stream: TcpStream,
-    peer: SocketAddr,
-    service: S,
-    mut stop: watch::Receiver<bool>,
-) where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
-    S::Future: Send,
-{
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection ended before it began");
-        return;
-    }
-    let service = tower::util::MapRequest::new(service, move |request: Request<Incoming>| {
-        let mut request = request.map(Body::new);
-        request.extensions_mut().insert(Peer(peer));
-        request
-    });
-    let served = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(service)).with_upgrades();
-    let mut served = std::pin::pin!(served);
-    let ended = tokio::select! {
-        ended = served.as_mut() => ended,
-        () = stopped(&mut stop) => {
-            served.as_mut().graceful_shutdown();
-            served.await
+/// The file of a Unix socket, removed with it.
+struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.0) {
+            tracing::debug!(%error, "the socket's file was gone");
         }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(%error, %peer, "a connection broke off");
     }
+}
+
+/// Binds a Unix socket. A file that a killed process left is replaced; one that somebody listens on is not.
+fn bind_unix(path: &Path) -> std::io::Result<UnixListener> {
+    match UnixListener::bind(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {}
+        bound => return bound,
+    }
+    let in_use = || std::io::Error::from(std::io::ErrorKind::AddrInUse);
+    match std::os::unix::net::UnixStream::connect(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {}
+        Ok(_) | Err(_) => return Err(in_use()),
+    }
+    use std::os::unix::fs::FileTypeExt as _;
+    if !std::fs::symlink_metadata(path)?.file_type().is_socket() {
+        return Err(in_use());
+    }
+    std::fs::remove_file(path)?;
+    UnixListener::bind(path)
 }
 
 /// Waits until the order to stop was given, or nobody is left to give it.

@@ -1,11 +1,15 @@
-//! Forwards a request to the upstream over a fresh HTTP/1.1 connection, once, and says by its error what is known.
+//! Forwards a request to the upstream over a fresh connection, once, and says by its error what is known.
 //!
 //! What does not belong here: whether to forward (the middleware), retries (there are none), and answers of our own
 //! (`answer`, the middleware).
 
+mod answer;
 mod exchange;
-pub(crate) mod headers;
+mod frames;
+mod headers;
+mod reach;
 mod upgrade;
+mod witness;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,44 +17,58 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use counterfoil_core::wire::{IDEMPOTENCY_KEY, REPEATABILITY_FIRST_SENT, REPEATABILITY_REQUEST_ID};
 use counterfoil_middleware::{Body, Fault, Guarded, Peer};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use tower::Service;
 
 use self::exchange::Limit;
-use crate::config::{Config, Upstream};
+use self::headers::Origin;
+use self::reach::Reach;
+use crate::config::{Config, HostSent, Trusted};
+use crate::error::ServerError;
+use crate::listener::Arrival;
 
 /// The forwarding service. Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Proxy {
     target: Arc<Target>,
 }
 
-#[derive(Debug)]
 struct Target {
-    upstream: Upstream,
+    reach: Reach,
     host: HeaderValue,
-    connect: Duration,
-    forward_key: bool,
+    host_sent: HostSent,
+    trusted: Vec<Trusted>,
+    /// The headers that carry keys and are not forwarded.
+    carriers: &'static [&'static str],
     /// So many bytes of a guarded answer must come within the limit; a longer one is not kept and may take its time.
     kept_answer_max: usize,
+    answer: Duration,
+    idle: Duration,
 }
 
 impl Proxy {
-    pub(crate) fn new(config: &Config) -> Self {
-        let upstream = config.upstream.value.clone();
+    pub(crate) fn new(config: &Config) -> Result<Self, ServerError> {
+        let reach = Reach::new(config)?;
         // An authority that a URL was read with is a header value.
-        let host = HeaderValue::try_from(upstream.authority()).unwrap_or_else(|_| HeaderValue::from_static(""));
-        Self {
-            target: Arc::new(Target {
-                upstream,
-                host,
-                connect: config.limits.connect.value,
-                forward_key: config.forward_key.value,
-                kept_answer_max: config.limits.kept_answer_max.value,
-            }),
-        }
+        let host = HeaderValue::try_from(reach.upstream.authority()).unwrap_or_else(|_| HeaderValue::from_static(""));
+        let target = Target {
+            reach,
+            host,
+            host_sent: config.forward.host.value,
+            trusted: config.forward.trusted.value.clone(),
+            carriers: match (config.forward_key.value, config.repeatability.value) {
+                (true, _) => &[],
+                (false, true) => &[IDEMPOTENCY_KEY, REPEATABILITY_REQUEST_ID, REPEATABILITY_FIRST_SENT],
+                (false, false) => &[IDEMPOTENCY_KEY],
+            },
+            kept_answer_max: config.limits.kept_answer_max.value,
+            answer: config.limits.answer.value,
+            idle: config.limits.idle.value,
+        };
+        Ok(Self { target: Arc::new(target) })
     }
 }
 
@@ -73,44 +91,76 @@ async fn forward(target: Arc<Target>, mut request: Request<Body>) -> Result<Resp
         return Err(Fault::NotSent("tunnels (CONNECT) are not forwarded".to_owned()));
     }
     // After its limit nothing of a guarded run may still be sent, so its connection ends.
-    let guarded = request.extensions().get::<Guarded>();
-    let limit = guarded.map(|guarded| Limit { until: guarded.until, bytes: target.kept_answer_max });
-    let guarded = limit.is_some();
-    // An upgrade on a guarded route was refused by the middleware; the header would only be hop-by-hop there.
-    let upgrade = if guarded { None } else { upgrade::asked(&mut request) };
+    let limit = match request.extensions().get::<Guarded>() {
+        Some(guarded) => Limit::Guarded { until: guarded.until, bytes: target.kept_answer_max },
+        None => Limit::Unguarded { answer: target.answer, idle: target.idle },
+    };
+    let guarded = matches!(limit, Limit::Guarded { .. });
+    if !guarded && let Some(arrival) = request.extensions().get::<Arrival>() {
+        arrival.fate.stream();
+    }
+    // An upgrade on a guarded route was refused by the middleware; the header would only be hop-by-hop there. HTTP/2
+    // carries none, and one may be passed over (RFC 9110 section 7.8).
+    let carried = !target.reach.is_two_in_clear();
+    let upgrade = if guarded || !carried { None } else { upgrade::asked(&mut request) };
     prepare(&target, &mut request, guarded);
     if let Some(upgrade) = &upgrade {
         upgrade.ask(request.headers_mut());
     }
-    let mut answer = exchange::once(&target.upstream, target.connect, limit, request).await?;
+    let mut answer = exchange::once(&target.reach, limit, upgrade.is_some(), request).await?;
     if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
         return match upgrade {
-            Some(upgrade) => Ok(upgrade.join(answer)),
+            Some(upgrade) => Ok(upgrade.join(answer, target.idle)),
             None => Err(Fault::Broken("the upstream switched protocols unasked".to_owned())),
         };
     }
     headers::remove_hop_by_hop(answer.headers_mut());
-    // A version belongs to its hop (RFC 9110 section 6.2): the upstream may speak HTTP/1.0 to us.
+    // A version belongs to its hop (RFC 9110 section 6.2): the upstream may speak another one to us.
     *answer.version_mut() = http::Version::HTTP_11;
     Ok(answer)
 }
 
 /// Makes the request that is sent of the request that came.
 fn prepare(target: &Target, request: &mut Request<Body>, guarded: bool) {
-    let peer = request.extensions().get::<Peer>().copied();
+    let origin = origin(target, request);
     let path = request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
     *request.uri_mut() = Uri::from(path);
     *request.version_mut() = http::Version::HTTP_11;
     let headers = request.headers_mut();
+    let trailers = headers::takes_trailers(headers);
     headers::remove_hop_by_hop(headers);
+    headers::join_cookies(headers);
     // The whole answer to an expectation is ours: the body was asked for when it was read.
     headers.remove(header::EXPECT);
-    headers::tell_origin(headers, peer);
-    headers.insert(header::HOST, target.host.clone());
+    headers::tell_origin(headers, &origin);
+    let host = match target.host_sent {
+        HostSent::Caller => origin.host.unwrap_or_else(|| target.host.clone()),
+        HostSent::Upstream => target.host.clone(),
+    };
+    headers.insert(header::HOST, host);
     if guarded {
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-        if !target.forward_key {
-            headers.remove(HeaderName::from_static(counterfoil_core::wire::IDEMPOTENCY_KEY));
+        // A body that was read whole is sent without what came after it, and a receipt keeps none either.
+        headers.remove(header::TRAILER);
+        for name in target.carriers {
+            headers.remove(HeaderName::from_static(name));
         }
+    } else if trailers {
+        headers.insert(header::TE, HeaderValue::from_static("trailers"));
+        headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
     }
+}
+
+/// Who asked, how, and for which host.
+fn origin(target: &Target, request: &Request<Body>) -> Origin {
+    let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip().to_canonical());
+    let arrival = request.extensions().get::<Arrival>();
+    let trusted = target.trusted.iter().any(|trusted| match trusted {
+        Trusted::Net(net) => peer.is_some_and(|peer| net.contains(peer)),
+        Trusted::Unix => arrival.is_some_and(|arrival| arrival.unix),
+    });
+    // The target's own host outranks the header (RFC 9112 section 3.2.2).
+    let named = request.uri().authority().and_then(|named| HeaderValue::try_from(named.as_str()).ok());
+    let host = named.or_else(|| request.headers().get(header::HOST).cloned());
+    Origin { peer, secure: arrival.is_some_and(|arrival| arrival.secure), host, trusted }
 }

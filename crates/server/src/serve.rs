@@ -4,7 +4,6 @@
 
 use std::convert::Infallible;
 use std::future::Future;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use counterfoil_middleware::{Body, Drained, Guard, GuardLayer};
@@ -18,14 +17,14 @@ use tokio::time::Instant;
 use tower::{Layer as _, ServiceExt as _, service_fn};
 
 use crate::admin::Admin;
-use crate::answer::unanswered;
-use crate::config::Config;
+use crate::answer::{broken_body, late_body, unanswered};
+use crate::config::{Config, Listen};
 use crate::error::ServerError;
-use crate::listener::{Listener, stopped};
+use crate::listener::{Arrival, Bounds, Listener, stopped};
 use crate::principal::Callers;
 use crate::proxy::Proxy;
 use crate::store::Store;
-use crate::{guard, numbers, principal, sweep};
+use crate::{guard, numbers, principal, sweep, tls};
 
 /// The most connections of the admin listener.
 const ADMIN_CONNECTIONS_MAX: usize = 64;
@@ -58,10 +57,12 @@ impl Server {
         callers.warm();
         let layer = guard::layer(Gate::new(store.records().clone())?, &config, callers.principal)?;
         let limits = &config.limits;
-        let proxy = Proxy::new(&config);
-        let (connections, header) = (limits.connections.value, limits.header.value);
-        let listener = Listener::bind(config.listen.value, connections, header).await?;
-        let admin_listener = Listener::bind(config.admin.value, ADMIN_CONNECTIONS_MAX, header).await?;
+        let proxy = Proxy::new(&config)?;
+        let tls = config.tls.as_ref().map(|tls| tls::acceptor(&tls.value)).transpose()?;
+        let bounds = Bounds::new(limits, limits.connections.value, tls);
+        let listener = Listener::bind(&config.listen.value, bounds).await?;
+        let bounds = Bounds::new(limits, ADMIN_CONNECTIONS_MAX, None);
+        let admin_listener = Listener::bind(&config.admin.value, bounds).await?;
         let server = Self { store, layer, proxy, listener, admin_listener, prometheus, config };
         server.tell(&about);
         Ok(server)
@@ -69,14 +70,14 @@ impl Server {
 
     /// Where the proxy listens.
     #[must_use]
-    pub const fn address(&self) -> SocketAddr {
-        self.listener.address()
+    pub const fn address(&self) -> &Listen {
+        self.listener.place()
     }
 
     /// Where the admin listener listens.
     #[must_use]
-    pub const fn admin_address(&self) -> SocketAddr {
-        self.admin_listener.address()
+    pub const fn admin_address(&self) -> &Listen {
+        self.admin_listener.place()
     }
 
     /// What and where, said once at the start.
@@ -106,6 +107,9 @@ impl Server {
         if listed == 0 {
             tracing::info!("guarded: every POST and PATCH that carries an Idempotency-Key, named by method and path");
         }
+        if let Some(tls) = &self.config.tls {
+            tracing::info!(certificate = %tls.value.certificate.display(), "callers are spoken to over TLS");
+        }
         tracing::info!(listen = %self.address(), admin = %self.admin_address(), upstream = %self.config.upstream.value, "listening");
     }
 
@@ -118,7 +122,7 @@ impl Server {
         let (stop_listening, listening) = watch::channel(false);
         let (stop_admin, admin_listening) = watch::channel(false);
         let drain = self.layer.drain();
-        let admin_token = if self.admin_address().ip().is_loopback() { None } else { self.config.admin_token };
+        let admin_token = if self.admin_address().is_local() { None } else { self.config.admin_token };
         let records = self.store.records().clone();
         let admin = Admin::new(records.clone(), drain.clone(), stopping.clone(), self.prometheus.clone(), admin_token);
         let admin = service_fn(move |request: Request<Body>| admin.clone().answer(request));
@@ -152,10 +156,15 @@ impl Server {
     }
 }
 
-/// The guard's answer, or ours where an unguarded request met no upstream.
+/// The guard's answer, or ours where a body was late, or an unguarded request met no upstream.
 async fn answer(guarded: Guard<Proxy>, request: Request<Body>) -> Result<Response<Body>, Infallible> {
+    let fate = request.extensions().get::<Arrival>().map(|arrival| arrival.fate.clone()).unwrap_or_default();
     match guarded.oneshot(request).await {
+        // A guarded body is read before anything is claimed.
+        Ok(_) if fate.is_late() && !fate.is_streaming() => Ok(late_body()),
         Ok(answer) => Ok(answer),
+        Err(_) if fate.is_late() => Ok(late_body()),
+        Err(_) if fate.is_broken() => Ok(broken_body()),
         Err(fault) => {
             tracing::warn!(%fault, "an unguarded request was not answered");
             Ok(unanswered(&fault))

@@ -27,19 +27,19 @@ fn a_key_travels_in_one_carrier() {
         assert_eq!(is_keyed(&headers, repeatability), !lines.is_empty() && expected != Err("MissingKey"), "{lines:?}");
     };
     check(&[("idempotency-key", "\"k\"")], true, Ok(("k", false)));
-    check(&[(REQUEST_ID, "k"), (FIRST_SENT, DATE)], true, Ok(("k", true)));
+    check(&[(REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_FIRST_SENT, DATE)], true, Ok(("k", true)));
     // A UUID in either case is the same one; other texts are not folded.
-    check(&[(REQUEST_ID, ID), (FIRST_SENT, DATE)], true, Ok((&ID.to_ascii_lowercase(), true)));
-    check(&[(REQUEST_ID, "Order-A"), (FIRST_SENT, DATE)], true, Ok(("Order-A", true)));
+    check(&[(REPEATABILITY_REQUEST_ID, ID), (REPEATABILITY_FIRST_SENT, DATE)], true, Ok((&ID.to_ascii_lowercase(), true)));
+    check(&[(REPEATABILITY_REQUEST_ID, "Order-A"), (REPEATABILITY_FIRST_SENT, DATE)], true, Ok(("Order-A", true)));
     check(&[("idempotency-key", ID)], true, Ok((ID, false)));
     check(&[], true, Err("MissingKey"));
-    check(&[(REQUEST_ID, "k")], true, Err("First-Sent is missing"));
-    check(&[(FIRST_SENT, DATE)], true, Err("Request-ID is missing"));
-    check(&[(REQUEST_ID, "k"), (FIRST_SENT, DATE), (FIRST_SENT, DATE)], true, Err("came twice"));
-    check(&[(REQUEST_ID, "k"), (REQUEST_ID, "k"), (FIRST_SENT, DATE)], true, Err("KeyRepeated"));
-    check(&[(REQUEST_ID, "k"), (FIRST_SENT, "yesterday")], true, Err("no HTTP date"));
-    check(&[(REQUEST_ID, "k"), (FIRST_SENT, DATE), ("idempotency-key", "k")], true, Err("send one of them"));
+    check(&[(REPEATABILITY_REQUEST_ID, "k")], true, Err("First-Sent is missing"));
+    check(&[(REPEATABILITY_FIRST_SENT, DATE)], true, Err("Request-ID is missing"));
+    check(&[(REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_FIRST_SENT, DATE), (REPEATABILITY_FIRST_SENT, DATE)], true, Err("came twice"));
+    check(&[(REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_FIRST_SENT, DATE)], true, Err("KeyRepeated"));
+    check(&[(REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_FIRST_SENT, "yesterday")], true, Err("no HTTP date"));
+    check(&[(REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_FIRST_SENT, DATE), ("idempotency-key", "k")], true, Err("send one of them"));
     // Switched off, the second carrier is not there.
-    check(&[(REQUEST_ID, "k"), (FIRST_SENT, DATE)], false, Err("MissingKey"));
-    check(&[(REQUEST_ID, "r"), (FIRST_SENT, DATE), ("idempotency-key", "k")], false, Ok(("k", false)));
+    check(&[(REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_FIRST_SENT, DATE)], false, Err("MissingKey"));
+    check(&[(REPEATABILITY_REQUEST_ID, "r"), (REPEATABILITY_FIRST_SENT, DATE), ("idempotency-key", "k")], false, Ok(("k", false)));
 }

@@ -8,65 +8,150 @@ use http::Uri;
 use http::uri::{Authority, Scheme};
 
 /// What an address to listen on looks like, for complaints.
-pub(crate) const ADDRESS_ACCEPTED: &str = "an address and a port like \"127.0.0.1:8787\" or \"[::1]:8787\"";
+pub(crate) const ADDRESS_ACCEPTED: &str =
+    "an address and a port like \"127.0.0.1:8787\" or \"[::1]:8787\", or \"unix:PATH\"";
 /// What an upstream looks like, for complaints.
-pub(crate) const UPSTREAM_ACCEPTED: &str = "an origin without a path like \"http://127.0.0.1:9000\"";
+pub(crate) const UPSTREAM_ACCEPTED: &str =
+    "an origin without a path like \"http://127.0.0.1:9000\" or \"https://orders.internal\", or \"unix:PATH\"";
 /// What a store looks like, for complaints.
 pub const STORE_ACCEPTED: &str = "\"sqlite:PATH\" or \"memory:\"";
 
-/// Reads an address to listen on.
-pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
-    if text.starts_with("unix:") {
-        return Err("unix sockets are not built yet in this version".to_owned());
-    }
-    text.parse().map_err(|_| format!("{text:?} is no address with a port"))
-}
+/// The longest path of a Unix socket, in bytes (`sun_path` with its end).
+const SOCKET_PATH_BYTES_MAX: usize = 107;
 
-/// The server whose API is guarded.
+/// Where to listen.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Upstream {
-    authority: Authority,
+pub enum Listen {
+    /// An address and a port.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
 }
 
-impl Upstream {
-    /// Reads `http://host[:port][/]`.
+impl Listen {
+    /// Reads `ADDRESS:PORT` or `unix:PATH`.
     ///
     /// # Errors
     /// What is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let uri: Uri = text.parse().map_err(|_| format!("{text:?} is no URL"))?;
-        if uri.scheme() == Some(&Scheme::HTTPS) {
-            return Err("https to the upstream (tls) is not built yet in this version".to_owned());
+        if let Some(path) = text.strip_prefix("unix:") {
+            return socket_path(path).map(Self::Unix);
         }
-        let authority = uri.authority().filter(|_| uri.scheme() == Some(&Scheme::HTTP));
-        let authority = authority.ok_or_else(|| format!("{text:?} has no scheme http and host"))?;
+        text.parse().map(Self::Tcp).map_err(|_| format!("{text:?} is no address with a port"))
+    }
+
+    /// The address, where it is no Unix socket.
+    #[must_use]
+    pub const fn socket(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Tcp(address) => Some(*address),
+            Self::Unix(_) => None,
+        }
+    }
+
+    /// Whether only this machine can connect.
+    #[must_use]
+    pub const fn is_local(&self) -> bool {
+        match self {
+            Self::Tcp(address) => address.ip().is_loopback(),
+            Self::Unix(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(f, "{address}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+fn socket_path(path: &str) -> Result<PathBuf, String> {
+    match path.len() {
+        0 => Err("the path is empty".to_owned()),
+        length if length > SOCKET_PATH_BYTES_MAX => {
+            Err(format!("a socket's path has at most {SOCKET_PATH_BYTES_MAX} bytes, and this one has {length}"))
+        }
+        _ if path.starts_with("//") || path.contains('\0') => Err(format!("{path:?} is no plain path")),
+        _ => Ok(PathBuf::from(path)),
+    }
+}
+
+/// The server whose API is guarded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Upstream(Origin);
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Origin {
+    Net { tls: bool, authority: Authority },
+    Unix(PathBuf),
+}
+
+impl Upstream {
+    /// Reads `http://host[:port][/]`, the same with `https`, or `unix:PATH`.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return socket_path(path).map(|path| Self(Origin::Unix(path)));
+        }
+        let uri: Uri = text.parse().map_err(|_| format!("{text:?} is no URL"))?;
+        let tls = uri.scheme() == Some(&Scheme::HTTPS);
+        let authority = uri.authority().filter(|_| tls || uri.scheme() == Some(&Scheme::HTTP));
+        let authority = authority.ok_or_else(|| format!("{text:?} has no scheme http or https and host"))?;
         if authority.as_str().contains('@') {
             return Err("a user in the URL is never sent".to_owned());
         }
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
             return Err(format!("{text:?} has a path or query"));
         }
-        Ok(Self { authority: authority.clone() })
+        Ok(Self(Origin::Net { tls, authority: authority.clone() }))
     }
 
-    /// Host and port as written, for the `Host` header.
+    /// Host and port as written, for the `Host` header; `localhost` for a Unix socket.
     #[must_use]
     pub fn authority(&self) -> &str {
-        self.authority.as_str()
+        match &self.0 {
+            Origin::Net { authority, .. } => authority.as_str(),
+            Origin::Unix(_) => "localhost",
+        }
     }
 
-    /// Host and port to connect to.
+    /// Whether it is spoken to over TLS.
     #[must_use]
-    pub fn target(&self) -> (&str, u16) {
-        let host = self.authority.host();
+    pub const fn is_tls(&self) -> bool {
+        matches!(self.0, Origin::Net { tls: true, .. })
+    }
+
+    /// Host and port to connect to, where it is no Unix socket.
+    #[must_use]
+    pub fn target(&self) -> Option<(&str, u16)> {
+        let Origin::Net { tls, authority } = &self.0 else { return None };
+        let host = authority.host();
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        (bare, self.authority.port_u16().unwrap_or(80))
+        Some((bare, authority.port_u16().unwrap_or(if *tls { 443 } else { 80 })))
+    }
+
+    /// The path of its Unix socket, where it is one.
+    #[must_use]
+    pub fn socket_path(&self) -> Option<&std::path::Path> {
+        match &self.0 {
+            Origin::Net { .. } => None,
+            Origin::Unix(path) => Some(path),
+        }
     }
 }
 
 impl fmt::Display for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}", self.authority)
+        match &self.0 {
+            Origin::Net { tls: false, authority } => write!(f, "http://{authority}"),
+            Origin::Net { tls: true, authority } => write!(f, "https://{authority}"),
+            Origin::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use counterfoil_core::{Effect, Expiry, Rule};
 use toml::Value;
 
 use super::quantity::{print_size, print_span};
-use super::{Config, Duplicates, Operation, Origin, Setting, Terms};
+use super::{Config, Duplicates, Forward, HostSent, Http, Operation, Origin, Roots, Setting, Terms};
 
 mod principal;
 
@@ -43,6 +43,12 @@ pub(super) fn print(config: &Config) -> String {
     });
     principal::principal(&mut page, config);
     principal::scope(&mut page, &config.scope);
+    if let Some(tls) = &config.tls {
+        page.table("[tls]");
+        page.setting("certificate", tls, |tls| tls.certificate.display().to_string());
+        page.setting("key", tls, |tls| tls.key.display().to_string());
+    }
+    forward(&mut page, &config.forward, config.upstream.value.is_tls());
     page.table("[cors]");
     page.setting("origins", &config.cors.origins, |origins| {
         origins.iter().map(|origin| String::from_utf8_lossy(origin.as_bytes()).into_owned()).collect::<Vec<_>>()
@@ -57,16 +63,40 @@ pub(super) fn print(config: &Config) -> String {
     page.0
 }
 
+fn forward(page: &mut Page, forward: &Forward, tls: bool) {
+    page.table("[forward]");
+    page.setting("http", &forward.http, |http| match http {
+        Http::Auto => "auto",
+        Http::One => "1.1",
+        Http::Two => "2",
+    });
+    page.setting("host", &forward.host, |host| match host {
+        HostSent::Upstream => "upstream",
+        HostSent::Caller => "caller",
+    });
+    if tls {
+        page.setting("roots", &forward.roots, |roots| match roots {
+            Roots::System => "system".to_owned(),
+            Roots::File(path) => path.display().to_string(),
+        });
+    }
+    page.setting("trusted", &forward.trusted, |trusted| trusted.iter().map(ToString::to_string).collect::<Vec<_>>());
+}
+
 fn limits(page: &mut Page, config: &Config) {
     let limits = &config.limits;
     page.table("[limits]");
     page.setting("request_body_max", &limits.request_body_max, |size| print_size(*size));
     page.setting("kept_answer_max", &limits.kept_answer_max, |size| print_size(*size));
+    page.setting("header_bytes", &limits.header_bytes, |size| print_size(*size));
     for (key, setting) in [
         ("max_running", &limits.max_running),
         ("waiting_for_one", &limits.waiting_for_one),
         ("waiting_in_all", &limits.waiting_in_all),
         ("connections", &limits.connections),
+        ("http2_streams", &limits.http2_streams),
+        ("header_lines", &limits.header_lines),
+        ("upstream_connections", &limits.upstream_connections),
         ("sweep_rows", &limits.sweep_rows),
         ("writer_queue", &limits.writer_queue),
         ("writer_batch", &limits.writer_batch),
@@ -75,7 +105,10 @@ fn limits(page: &mut Page, config: &Config) {
     }
     for (key, setting) in [
         ("header", &limits.header),
+        ("body", &limits.body),
         ("connect", &limits.connect),
+        ("answer", &limits.answer),
+        ("idle", &limits.idle),
         ("drain", &limits.drain),
         ("sweep_every", &limits.sweep_every),
     ] {

@@ -9,13 +9,11 @@ use toml::{Table, Value};
 use super::complaint::Pad;
 
 /// Settings that the blueprint names and this version does not have, by path without indices.
-const NOT_BUILT: [&str; 9] = [
+const NOT_BUILT: [&str; 7] = [
     "console",
-    "http2",
     "regions",
     "relay",
     "seal",
-    "tls",
     "operation.hold",
     "operation.in_progress",
     "operation.window",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Peer, StorePlace, Upstream, parse_size, parse_span, print_size, print_span};
+use super::{Listen, Peer, StorePlace, Upstream, parse_size, parse_span, print_size, print_span};
 
 #[test]
 fn spans() {
@@ -84,7 +84,11 @@ fn upstreams() {
         ("http://127.0.0.1:9000", Some(("127.0.0.1", 9000))),
         ("http://orders/", Some(("orders", 80))),
         ("http://[::1]:9000", Some(("::1", 9000))),
-        ("https://orders", None),
+        ("https://orders", Some(("orders", 443))),
+        ("https://orders:8443", Some(("orders", 8443))),
+        ("unix:/run/orders.sock", None),
+        ("ftp://orders", None),
+        ("https://user@orders", None),
         ("http://user@orders", None),
         ("http://orders/api", None),
         ("http://orders/?a", None),
@@ -94,7 +98,33 @@ fn upstreams() {
     ];
     for (text, target) in rows {
         let found = Upstream::parse(text).ok();
-        assert_eq!(found.as_ref().map(Upstream::target), target, "{text}");
+        assert_eq!(found.as_ref().and_then(Upstream::target), target, "{text}");
+    }
+}
+
+#[test]
+fn places_to_listen() {
+    let long = format!("unix:/{}", "x".repeat(107));
+    let rows = [
+        ("127.0.0.1:8787", true),
+        ("[::1]:8787", true),
+        ("unix:/run/counterfoil.sock", true),
+        ("unix:here.sock", true),
+        ("localhost:8787", false),
+        ("127.0.0.1", false),
+        ("unix:", false),
+        ("unix://host/x", false),
+        (&long, false),
+    ];
+    for (text, accepted) in rows {
+        let found = Listen::parse(text);
+        assert_eq!(found.is_ok(), accepted, "{text}");
+        if let Ok(found) = found {
+            assert_eq!(found.to_string(), text);
+        }
+        if text.starts_with("unix:") {
+            assert_eq!(Upstream::parse(text).is_ok(), accepted, "{text}");
+        }
     }
 }
 

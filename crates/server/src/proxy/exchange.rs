@@ -1,72 +1,103 @@
-//! One request on one connection of its own. Every failure says whether the request was certainly not sent.
+//! One request on one connection of its own, sent once. Every failure says whether the request was certainly not sent.
 
-use std::future::Future as _;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
-use counterfoil_middleware::{Body, BoxError, Fault};
-use http::{HeaderValue, Request, Response, header};
-use http_body::{Frame, SizeHint};
+use counterfoil_middleware::{Body, Fault};
+use http::{HeaderValue, Request, Response, Uri, header};
 use hyper::body::Incoming;
-use hyper::client::conn::http1;
+use hyper::client::conn::{TrySendError, http1, http2};
+use hyper::rt::Executor as _;
 use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 
+use super::answer::{Driven, Driver, Noted, Pace, Progress, Tasks};
+use super::reach::{Reach, Reached};
+use super::witness::{Watched, Witness};
 use crate::config::Upstream;
 
 /// The most bytes of an answer's header.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
+/// The most lines of an answer's header.
+const HEADER_LINES_MAX: usize = 256;
+/// How much of an answer's body may be on its way over HTTP/2, in bytes.
+const WINDOW: u32 = 1024 * 1024;
 
-/// How long an exchange may last.
+/// How long an exchange may take.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limit {
-    /// Then its connection is closed, so that nothing of it can still be sent.
-    pub(super) until: Instant,
-    /// An answer that has brought more bytes by then, or is a stream of events, goes on.
-    pub(super) bytes: usize,
+pub(super) enum Limit {
+    /// A guarded one. At this time its connection is closed, so that nothing of it can still be sent; an answer that
+    /// has brought more bytes by then, or is a stream of events, goes on.
+    Guarded { until: Instant, bytes: usize },
+    /// An unguarded one: the answer begins so long after the last piece of the request went out, and then no pause is
+    /// longer than `idle`.
+    Unguarded { answer: Duration, idle: Duration },
 }
 
 /// Connects, sends, and waits for the answer's header; the body then streams. Dropping the future or the answer's
 /// body closes the connection.
 pub(super) async fn once(
-    upstream: &Upstream,
-    connect: Duration,
-    limit: Option<Limit>,
+    reach: &Reach,
+    limit: Limit,
+    switch: bool,
     request: Request<Body>,
 ) -> Result<Response<Body>, Fault> {
-    let stream = tokio::time::timeout(connect, reach(upstream)).await.map_err(|_| {
-        Fault::NotSent(format!("no connection to {upstream} in {}", crate::config::print_span(connect)))
-    })??;
-    let mut builder = http1::Builder::new();
-    builder.max_buf_size(HEADER_BYTES_MAX);
-    let shaken = builder.handshake::<_, Body>(TokioIo::new(stream)).await;
-    let (mut sender, connection) = shaken.map_err(|error| Fault::NotSent(error.to_string()))?;
-    let driver = Driver(tokio::spawn(async move {
-        if let Err(error) = connection.with_upgrades().await {
-            tracing::debug!(%error, "a connection to the upstream ended");
-        }
-    }));
-    let sending = sender.try_send_request(request);
-    let answered = match limit {
-        None => sending.await,
-        Some(limit) => tokio::time::timeout_at(limit.until, sending)
+    let reached = match limit {
+        Limit::Unguarded { .. } => reach.reach(switch).await?,
+        // Past its limit nothing is begun.
+        Limit::Guarded { until, .. } => tokio::time::timeout_at(until, reach.reach(switch))
             .await
-            .map_err(|_| Fault::TimedOut(format!("{upstream} did not answer in time")))?,
+            .map_err(|_| Fault::NotSent(format!("{}: no connection before the time limit", reach.upstream)))??,
+    };
+    over(reached, &reach.upstream, limit, request).await
+}
+
+/// The exchange on a connection that stands.
+async fn over(
+    reached: Reached,
+    upstream: &Upstream,
+    limit: Limit,
+    request: Request<Body>,
+) -> Result<Response<Body>, Fault> {
+    let progress = Progress::new();
+    let mut request = request.map(|body| Noted { body, progress: progress.clone() });
+    if reached.two {
+        address(&mut request, upstream)?;
+    }
+    let (sender, driver, witness) = shake(reached).await?;
+    let sending = sender.send(request);
+    let late = || Fault::TimedOut(format!("{upstream} did not answer in time"));
+    let answered = tokio::select! {
+        biased;
+        answered = sending => answered,
+        () = limit.passed(&progress) => return Err(late()),
     };
     match answered {
         Ok(answer) => {
-            let limit = limit.filter(|_| !is_event_stream(&answer));
-            let deadline = limit.map(|limit| (Box::pin(tokio::time::sleep_until(limit.until)), limit.bytes));
-            Ok(answer.map(|body| Body::new(Driven { body, deadline, driver: Some(driver) })))
+            let pace = limit.pace(&answer);
+            Ok(answer.map(|body| Body::new(Driven { body, pace, witness, driver: Some(driver) })))
         }
         Err(mut error) => {
-            let unsent = error.take_message().is_some();
+            let unsent = error.take_message().is_some() || witness.is_unsent();
             let why = told(&error.into_error());
             Err(if unsent { Fault::NotSent(why) } else { Fault::Broken(why) })
+        }
+    }
+}
+
+impl Limit {
+    /// Waits until the answer should have begun.
+    async fn passed(self, progress: &Progress) {
+        match self {
+            Self::Guarded { until, .. } => tokio::time::sleep_until(until).await,
+            Self::Unguarded { answer, .. } => progress.rested(answer).await,
+        }
+    }
+
+    fn pace(self, answer: &Response<Incoming>) -> Pace {
+        match self {
+            Self::Guarded { .. } if is_event_stream(answer) => Pace::Any,
+            Self::Guarded { until, bytes } => Pace::Until(Box::pin(tokio::time::sleep_until(until)), bytes),
+            Self::Unguarded { idle, .. } => Pace::Pauses(idle, None),
         }
     }
 }
@@ -77,12 +108,61 @@ fn is_event_stream(answer: &Response<Incoming>) -> bool {
     essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
 }
 
-/// Resolves the name and connects to the first address that takes the connection.
-async fn reach(upstream: &Upstream) -> Result<TcpStream, Fault> {
-    let not_sent = |error: std::io::Error| Fault::NotSent(format!("{upstream}: {error}"));
-    let stream = TcpStream::connect(upstream.target()).await.map_err(not_sent)?;
-    stream.set_nodelay(true).map_err(not_sent)?;
-    Ok(stream)
+/// HTTP/2 names the host in the request's target (RFC 9113 section 8.3.1).
+fn address(request: &mut Request<Noted>, upstream: &Upstream) -> Result<(), Fault> {
+    let host = request.headers_mut().remove(header::HOST);
+    // It would take with it what it names.
+    request.headers_mut().remove(header::CONNECTION);
+    let host = host.as_ref().map_or(upstream.authority().as_bytes(), HeaderValue::as_bytes);
+    let mut parts = std::mem::take(request.uri_mut()).into_parts();
+    let scheme = if upstream.is_tls() { http::uri::Scheme::HTTPS } else { http::uri::Scheme::HTTP };
+    parts.scheme = Some(scheme);
+    parts.authority = Some(host.try_into().map_err(|error| Fault::NotSent(format!("the host: {error}")))?);
+    *request.uri_mut() = Uri::from_parts(parts).map_err(|error| Fault::NotSent(format!("the target: {error}")))?;
+    *request.version_mut() = http::Version::HTTP_2;
+    Ok(())
+}
+
+/// What sends on a connection that was shaken hands on.
+enum Sender {
+    One(http1::SendRequest<Noted>),
+    Two(http2::SendRequest<Noted>),
+}
+
+impl Sender {
+    async fn send(self, request: Request<Noted>) -> Result<Response<Incoming>, TrySendError<Request<Noted>>> {
+        match self {
+            Self::One(mut sender) => sender.try_send_request(request).await,
+            Self::Two(mut sender) => sender.try_send_request(request).await,
+        }
+    }
+}
+
+async fn shake(reached: Reached) -> Result<(Sender, Driver, Witness), Fault> {
+    let not_sent = |error: hyper::Error| Fault::NotSent(told(&error));
+    let (stream, witness) = Watched::new(reached.stream, reached.two);
+    let stream = TokioIo::new(stream);
+    let driver = Driver { tasks: Tasks::default(), _place: reached.place };
+    let ended = |ended: hyper::Result<()>| {
+        if let Err(error) = ended {
+            tracing::debug!(%error, "a connection to the upstream ended");
+        }
+    };
+    let sender = if reached.two {
+        let mut builder = http2::Builder::new(driver.tasks.clone());
+        builder.max_header_list_size(u32::try_from(HEADER_BYTES_MAX).unwrap_or(u32::MAX));
+        builder.initial_stream_window_size(WINDOW).initial_connection_window_size(WINDOW);
+        let (sender, connection) = builder.handshake(stream).await.map_err(not_sent)?;
+        driver.tasks.execute(async move { ended(connection.await) });
+        Sender::Two(sender)
+    } else {
+        let mut builder = http1::Builder::new();
+        builder.max_buf_size(HEADER_BYTES_MAX).max_headers(HEADER_LINES_MAX);
+        let (sender, connection) = builder.handshake(stream).await.map_err(not_sent)?;
+        driver.tasks.execute(async move { ended(connection.with_upgrades().await) });
+        Sender::One(sender)
+    };
+    Ok((sender, driver, witness))
 }
 
 /// The error with its cause, which is where the reason is.
@@ -93,59 +173,5 @@ fn told(error: &hyper::Error) -> String {
     }
 }
 
-/// The task that drives a connection; dropped, it ends and the connection closes.
-struct Driver(JoinHandle<()>);
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// An answer's body with the task that feeds it.
-struct Driven {
-    body: Incoming,
-    /// When the connection ends, and how many more bytes lift that.
-    deadline: Option<(Pin<Box<Sleep>>, usize)>,
-    driver: Option<Driver>,
-}
-
-impl Driven {
-    /// Whether the limit has passed, which ends the connection.
-    fn is_over(&mut self, cx: &mut Context<'_>) -> bool {
-        let over = self.deadline.as_mut().is_some_and(|(until, _)| until.as_mut().poll(cx).is_ready());
-        if over {
-            self.driver = None;
-        }
-        over
-    }
-
-    fn count(&mut self, frame: &Frame<Bytes>) {
-        let came = frame.data_ref().map_or(0, Bytes::len);
-        self.deadline = self.deadline.take().and_then(|(until, left)| Some((until, left.checked_sub(came)?)));
-    }
-}
-
-impl http_body::Body for Driven {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if self.is_over(cx) {
-            return Poll::Ready(Some(Err("the answer did not end in time".into())));
-        }
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
-        if let Poll::Ready(Some(Ok(frame))) = &polled {
-            self.count(frame);
-        }
-        polled.map_err(BoxError::from)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -1,17 +1,17 @@
 //! Headers on their way through: what ends at each hop, and what tells the upstream who asked.
 
-use counterfoil_middleware::Peer;
+use std::net::IpAddr;
+
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 /// Ends at each hop whether `Connection` names it or not (RFC 9110 section 7.6.1).
-const HOP_BY_HOP: [&str; 9] = [
+const HOP_BY_HOP: [&str; 8] = [
     "connection",
     "keep-alive",
     "proxy-authenticate",
     "proxy-authorization",
     "proxy-connection",
     "te",
-    "trailer",
     "transfer-encoding",
     "upgrade",
 ];
@@ -19,6 +19,17 @@ const HOP_BY_HOP: [&str; 9] = [
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+
+/// Who asked, how, and for which host.
+pub(super) struct Origin {
+    /// The other end of the connection; none for a Unix socket.
+    pub(super) peer: Option<IpAddr>,
+    /// Over TLS.
+    pub(super) secure: bool,
+    pub(super) host: Option<HeaderValue>,
+    /// What this peer says about who asked is believed.
+    pub(super) trusted: bool,
+}
 
 /// Removes what ends at this hop, what `Connection` names included.
 pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
@@ -28,36 +39,83 @@ pub(super) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     for name in HOP_BY_HOP {
         headers.remove(name);
     }
+    // Settings for an upgrade to HTTP/2 that is not made.
+    headers.remove("http2-settings");
 }
 
 /// What `Connection` names, except what no message can do without.
 fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
-    let lines = headers.get_all(header::CONNECTION).iter();
-    let tokens = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
-    let names = tokens.filter_map(|token| HeaderName::from_bytes(token.trim_ascii()).ok());
+    let names = tokens(headers, &header::CONNECTION).filter_map(|token| HeaderName::from_bytes(token).ok());
     names.filter(|name| *name != header::HOST && *name != header::CONTENT_LENGTH).collect()
 }
 
-/// Adds the caller's address to `X-Forwarded-For`; protocol and host are kept where a proxy in front told them.
-pub(crate) fn tell_origin(headers: &mut HeaderMap, peer: Option<Peer>) {
-    if let Some(Peer(address)) = peer {
-        let mut chain = Vec::new();
-        for line in headers.get_all(FORWARDED_FOR) {
-            chain.extend_from_slice(line.as_bytes());
-            chain.extend_from_slice(b", ");
-        }
-        chain.extend_from_slice(address.ip().to_canonical().to_string().as_bytes());
-        if let Ok(chain) = HeaderValue::from_bytes(&chain) {
-            headers.insert(FORWARDED_FOR, chain);
+fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
+    let lines = headers.get_all(name).iter();
+    lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii)
+}
+
+/// Whether the sender takes trailers, the one thing in `TE` that outlives a hop (RFC 9110 section 10.1.4).
+pub(super) fn takes_trailers(headers: &HeaderMap) -> bool {
+    tokens(headers, &header::TE).any(|token| token.eq_ignore_ascii_case(b"trailers"))
+}
+
+/// HTTP/2 may part cookies into lines, which nothing else understands (RFC 9113 section 8.2.3).
+pub(super) fn join_cookies(headers: &mut HeaderMap) {
+    if headers.get_all(header::COOKIE).iter().count() < 2 {
+        return;
+    }
+    let lines: Vec<&[u8]> = headers.get_all(header::COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if let Ok(joined) = HeaderValue::from_bytes(&lines.join(&b"; "[..])) {
+        headers.insert(header::COOKIE, joined);
+    }
+}
+
+/// Says who asked. What came in is kept only from a trusted peer, and ours added behind it.
+pub(super) fn tell_origin(headers: &mut HeaderMap, origin: &Origin) {
+    if !origin.trusted {
+        for name in [FORWARDED_FOR, FORWARDED_PROTO, FORWARDED_HOST, header::FORWARDED] {
+            headers.remove(name);
         }
     }
-    if !headers.contains_key(FORWARDED_PROTO) {
-        headers.insert(FORWARDED_PROTO, HeaderValue::from_static("http"));
+    if let Some(peer) = origin.peer {
+        add(headers, FORWARDED_FOR, peer.to_string().as_bytes());
     }
-    if let Some(host) = headers.get(header::HOST).cloned()
-        && !headers.contains_key(FORWARDED_HOST)
-    {
-        headers.insert(FORWARDED_HOST, host);
+    let proto = if origin.secure { "https" } else { "http" };
+    headers.entry(FORWARDED_PROTO).or_insert(HeaderValue::from_static(proto));
+    if let Some(host) = &origin.host {
+        headers.entry(FORWARDED_HOST).or_insert_with(|| host.clone());
+    }
+    add(headers, header::FORWARDED, &element(origin, proto));
+}
+
+/// Our element of `Forwarded` (RFC 7239 section 4).
+fn element(origin: &Origin, proto: &str) -> Vec<u8> {
+    let node = match origin.peer {
+        Some(IpAddr::V4(peer)) => peer.to_string(),
+        Some(IpAddr::V6(peer)) => format!("\"[{peer}]\""),
+        None => "unknown".to_owned(),
+    };
+    let mut element = format!("for={node};proto={proto}").into_bytes();
+    // A host that would need escapes is none.
+    let host = origin.host.as_ref().map(HeaderValue::as_bytes).unwrap_or_default();
+    if !host.is_empty() && !host.iter().any(|byte| matches!(byte, b'"' | b'\\')) {
+        element.extend_from_slice(b";host=\"");
+        element.extend_from_slice(host);
+        element.push(b'"');
+    }
+    element
+}
+
+/// Adds an item to a list header, in one line.
+fn add(headers: &mut HeaderMap, name: HeaderName, item: &[u8]) {
+    let mut list = Vec::new();
+    for line in headers.get_all(&name) {
+        list.extend_from_slice(line.as_bytes());
+        list.extend_from_slice(b", ");
+    }
+    list.extend_from_slice(item);
+    if let Ok(list) = HeaderValue::from_bytes(&list) {
+        headers.insert(name, list);
     }
 }
 

@@ -1,9 +1,18 @@
-//! Upgrades of unguarded connections: asked for on both sides, then bytes are copied both ways until one side ends.
+//! Upgrades of unguarded connections: asked for on both sides, then bytes are copied both ways until one side ends, or
+//! neither has sent anything for long.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use counterfoil_middleware::Body;
 use http::{HeaderMap, HeaderValue, Request, Response, header};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::answer::Progress;
 
 /// A caller's wish to switch protocols.
 pub(super) struct Upgrade {
@@ -34,8 +43,8 @@ impl Upgrade {
         }
     }
 
-    /// Joins both sides once the caller has its 101.
-    pub(super) fn join(self, mut answer: Response<Body>) -> Response<Body> {
+    /// Joins both sides once the caller has its 101, until both have rested for `idle`.
+    pub(super) fn join(self, mut answer: Response<Body>, idle: Duration) -> Response<Body> {
         let upstream = hyper::upgrade::on(&mut answer);
         let (parts, body) = answer.into_parts();
         tokio::spawn(async move {
@@ -45,16 +54,58 @@ impl Upgrade {
                 Ok::<_, hyper::Error>((TokioIo::new(upstream), TokioIo::new(caller)))
             };
             match joined.await {
-                Ok((mut upstream, mut caller)) => {
-                    if let Err(error) = tokio::io::copy_bidirectional(&mut upstream, &mut caller).await {
-                        tracing::debug!(%error, "an upgraded connection broke off");
-                    }
-                }
+                Ok((upstream, caller)) => copy(upstream, caller, idle).await,
                 Err(error) => tracing::debug!(%error, "an upgrade came to nothing"),
             }
             // The connection to the upstream lives as long as its body.
             drop(body);
         });
         Response::from_parts(parts, Body::empty())
+    }
+}
+
+async fn copy(
+    upstream: impl AsyncRead + AsyncWrite + Unpin,
+    caller: impl AsyncRead + AsyncWrite + Unpin,
+    idle: Duration,
+) {
+    let progress = Progress::new();
+    let mut upstream = Noted { stream: upstream, progress: progress.clone() };
+    let mut caller = Noted { stream: caller, progress: progress.clone() };
+    tokio::select! {
+        copied = tokio::io::copy_bidirectional(&mut upstream, &mut caller) => {
+            if let Err(error) = copied {
+                tracing::debug!(%error, "an upgraded connection broke off");
+            }
+        }
+        () = progress.rested(idle) => tracing::debug!("an upgraded connection rested for too long"),
+    }
+}
+
+/// A stream that notes when it was read from.
+struct Noted<T> {
+    stream: T,
+    progress: Progress,
+}
+
+impl<T: AsyncRead + Unpin> AsyncRead for Noted<T> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
+        self.progress.note();
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<T: AsyncWrite + Unpin> AsyncWrite for Noted<T> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

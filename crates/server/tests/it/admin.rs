@@ -88,7 +88,7 @@ async fn a_store_that_goes_away() {
     config.upstream.value =
         counterfoil_server::config::Upstream::parse(&format!("http://{}", upstream.address)).unwrap();
     let server = Server::start(config).await.unwrap();
-    let (proxy, admin) = (server.address(), server.admin_address());
+    let (proxy, admin) = (server.address().socket().unwrap(), server.admin_address().socket().unwrap());
     let task = tokio::spawn(server.run(std::future::pending()));
     assert_eq!(order(proxy, "a", "{}").await.status(), 201);
     std::fs::rename(&path, folder.path().join("elsewhere.db")).unwrap();

@@ -56,6 +56,11 @@ pub(crate) async fn raw(address: SocketAddr, text: &str) -> Answer {
     stream.write_all(text.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    parse(&answer)
+}
+
+/// Takes an answer apart.
+pub(crate) fn parse(answer: &str) -> Answer {
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
     Answer { head: head.to_owned(), body: body.to_owned() }
 }

@@ -7,6 +7,33 @@ use crate::golden;
 /// The smallest file that is enough.
 const LEAST: &str = "upstream = \"http://127.0.0.1:9000\"\nprincipal = { from = \"none\" }\n";
 
+/// How callers are let in and requests carried, all of it.
+const CARRIED: &str = r#"
+[tls]
+certificate = "/etc/counterfoil/api.pem"
+key = "/etc/counterfoil/api.key"
+
+[forward]
+http = "2"
+host = "caller"
+roots = "/etc/counterfoil/ca.pem"
+trusted = ["10.0.0.0/8", "::1", "unix"]
+"#;
+
+/// The same with faults.
+const CARRIED_FAULTS: &str = r#"
+[tls]
+certificate = 7
+chain = "a.pem"
+
+[forward]
+http = "3"
+host = "api.example"
+roots = ""
+trusted = ["unix:", "localhost"]
+retries = 3
+"#;
+
 #[track_caller]
 pub(crate) fn check(name: &str, file: Option<&str>, environment: &[(&str, &str)], flags: &Flags) {
     let variable = |name: &str| {
@@ -257,13 +284,8 @@ fn not_built_yet() {
     file(
         "not-built",
         r#"
-listen = "unix:/run/counterfoil.sock"
-upstream = "https://api.example"
+upstream = "http://api.example"
 store = "postgres://localhost/orders"
-http2 = true
-
-[tls]
-certificate = "a.pem"
 
 [seal]
 key = "env:KEY"
@@ -312,6 +334,25 @@ fn no_toml() {
 }
 
 #[test]
+fn carried() {
+    let limits = "[limits]\nhttp2_streams = 50\nheader_bytes = \"16KiB\"\nheader_lines = 50\nbody = \"20s\"\nupstream_connections = 200\nanswer = \"20s\"\nidle = \"1h\"\n";
+    let https = LEAST.replace("http://127.0.0.1:9000", "https://orders.internal:8443/");
+    file("carried", &format!("{https}{CARRIED}{limits}"));
+    file(
+        "carried-faults",
+        &format!("{LEAST}{CARRIED_FAULTS}[limits]\nheader_bytes = \"4KiB\"\nheader_lines = 5\nidle = \"0s\"\n"),
+    );
+}
+
+#[test]
+fn unix_sockets() {
+    let text = "listen = \"unix:/run/counterfoil.sock\"\nadmin = \"unix:admin.sock\"\nupstream = \"unix:/run/orders.sock\"\nprincipal = { from = \"none\" }\n";
+    file("unix", text);
+    file("unix-itself", &text.replace("orders", "counterfoil").replace("admin.sock", "/run/counterfoil.sock"));
+    file("roots-without-tls", &format!("{LEAST}forward = {{ roots = \"ca.pem\" }}\n"));
+}
+
+#[test]
 fn proxy_of_itself() {
     file(
         "itself",
@@ -322,7 +363,9 @@ fn proxy_of_itself() {
 /// What is printed is a file that says the same.
 #[test]
 fn printed_form_reads_back() {
-    for name in ["blueprint", "least", "everything-set", "principal-jwt", "principal-forward-auth"] {
+    for name in
+        ["blueprint", "least", "everything-set", "principal-jwt", "principal-forward-auth", "carried", "unix"]
+    {
         let path = format!("{}/tests/it/config/{name}.txt", env!("CARGO_MANIFEST_DIR"));
         let printed = std::fs::read_to_string(path).unwrap();
         let again = Config::read(Some(&printed), &|_| None, &Flags::default()).unwrap().print();

@@ -5,17 +5,26 @@
 
 mod admin;
 mod answers;
+mod authority;
 mod caller;
 mod config;
 mod config_principal;
+mod faults;
+mod faulty;
 mod golden;
+mod inbound;
 #[path = "../../src/principal/tests/kit.rs"]
 mod issuer;
+mod outbound;
+mod polite;
 mod principals;
 mod proxy;
 mod reference;
 mod running;
+mod smuggling;
 mod stop;
+mod streams;
+mod two;
 mod upgrade;
 mod upstream;
 mod walk;

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use counterfoil_server::config::{Config, Flags};
+use counterfoil_server::config::{Config, Flags, Listen};
 use counterfoil_server::{Drained, Server};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -11,6 +11,7 @@ use tokio::task::JoinHandle;
 pub(crate) struct Running {
     pub(crate) proxy: SocketAddr,
     pub(crate) admin: SocketAddr,
+    pub(crate) place: Listen,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Drained>,
 }
@@ -22,10 +23,19 @@ pub(crate) fn config(upstream: SocketAddr, more: &str) -> Config {
 
 /// The same, keeping records at `store`, which is made where it does not stand.
 pub(crate) fn config_at(upstream: SocketAddr, store: &str, more: &str) -> Config {
+    config_of(&format!("http://{upstream}"), "127.0.0.1:0", store, more)
+}
+
+/// The configuration that listens on `listen` before an upstream of any kind.
+pub(crate) fn config_before(upstream: &str, listen: &str, more: &str) -> Config {
+    config_of(upstream, listen, "memory:", more)
+}
+
+fn config_of(upstream: &str, listen: &str, store: &str, more: &str) -> Config {
     let flags = Flags {
-        listen: Some("127.0.0.1:0".to_owned()),
+        listen: Some(listen.to_owned()),
         admin: Some("127.0.0.1:0".to_owned()),
-        upstream: Some(format!("http://{upstream}")),
+        upstream: Some(upstream.to_owned()),
         store: Some(store.to_owned()),
         principal: None,
     };
@@ -38,14 +48,21 @@ impl Running {
         Self::with(config(upstream, more)).await
     }
 
+    /// Before an upstream of any kind.
+    pub(crate) async fn before(upstream: &str, more: &str) -> Self {
+        Self::with(config_before(upstream, "127.0.0.1:0", more)).await
+    }
+
     pub(crate) async fn with(config: Config) -> Self {
         let server = Server::start(config).await.unwrap();
-        let (proxy, admin) = (server.address(), server.admin_address());
+        let place = server.address().clone();
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
+        let (proxy, admin) = (place.socket().unwrap_or(nowhere), server.admin_address().socket().unwrap_or(nowhere));
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(server.run(async {
             drop(stopped.await);
         }));
-        Self { proxy, admin, stop: Some(stop), task }
+        Self { proxy, admin, place, stop: Some(stop), task }
     }
 
     /// Gives the order to stop.

@@ -1,0 +1,196 @@
+//! A fault upstream: it follows a script on every connection, byte by byte, and counts connections and requests.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
+
+/// What happens next on a connection. After the last step the other side's bytes are read to their end.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// Reads a header (HTTP/1.1) and counts a request.
+    Head,
+    /// Reads so many bytes more.
+    Read(usize),
+    /// Reads a whole request (HTTP/2) and counts it.
+    Two,
+    /// Sends these bytes.
+    Send(Vec<u8>),
+    /// Sends the same byte for ever, at short intervals.
+    Drip(u8),
+    /// Closes in order.
+    Close,
+    /// Closes with a reset.
+    Reset,
+}
+
+pub(crate) fn send(bytes: impl AsRef<[u8]>) -> Step {
+    Step::Send(bytes.as_ref().to_vec())
+}
+
+/// A running fault upstream.
+pub(crate) struct Faulty {
+    pub(crate) address: SocketAddr,
+    counts: Arc<Counts>,
+}
+
+#[derive(Default)]
+struct Counts {
+    connections: AtomicUsize,
+    requests: AtomicUsize,
+    asked: Notify,
+    left: Notify,
+}
+
+impl Faulty {
+    pub(crate) async fn start(script: Vec<Step>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let counts = Arc::new(Counts::default());
+        let count = counts.clone();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                count.connections.fetch_add(1, Ordering::SeqCst);
+                let (script, count) = (script.clone(), count.clone());
+                tokio::spawn(async move {
+                    // A connection that the other side breaks off ends its script.
+                    drop(play(stream, &script, &count).await);
+                    count.left.notify_one();
+                });
+            }
+        });
+        Self { address, counts }
+    }
+
+    /// Connections and requests so far.
+    pub(crate) fn counts(&self) -> (usize, usize) {
+        (self.counts.connections.load(Ordering::SeqCst), self.counts.requests.load(Ordering::SeqCst))
+    }
+
+    /// Waits for a request that nobody waited for yet.
+    pub(crate) async fn asked(&self) {
+        self.counts.asked.notified().await;
+    }
+
+    /// Waits for the end of a connection that nobody waited for yet.
+    pub(crate) async fn left(&self) {
+        self.counts.left.notified().await;
+    }
+}
+
+async fn play(mut stream: TcpStream, script: &[Step], counts: &Counts) -> std::io::Result<()> {
+    for step in script {
+        match step {
+            Step::Head => {
+                head(&mut stream).await?;
+                counts.requests.fetch_add(1, Ordering::SeqCst);
+                counts.asked.notify_one();
+            }
+            Step::Read(count) => {
+                let mut bytes = vec![0; *count];
+                stream.read_exact(&mut bytes).await?;
+            }
+            Step::Two => {
+                two(&mut stream).await?;
+                counts.requests.fetch_add(1, Ordering::SeqCst);
+                counts.asked.notify_one();
+            }
+            Step::Send(bytes) => stream.write_all(bytes).await?,
+            Step::Drip(byte) => {
+                let mut timer = tokio::time::interval(Duration::from_millis(50));
+                loop {
+                    timer.tick().await;
+                    stream.write_all(&[*byte]).await?;
+                }
+            }
+            Step::Close => return stream.shutdown().await,
+            Step::Reset => {
+                stream.set_zero_linger()?;
+                return Ok(());
+            }
+        }
+    }
+    let mut rest = [0; 4096];
+    while stream.read(&mut rest).await? > 0 {}
+    Ok(())
+}
+
+async fn head(stream: &mut TcpStream) -> std::io::Result<()> {
+    let mut read = Vec::new();
+    while !read.ends_with(b"\r\n\r\n") {
+        read.push(stream.read_u8().await?);
+    }
+    Ok(())
+}
+
+/// Reads the preface and frames until a stream is ended by its sender.
+async fn two(stream: &mut TcpStream) -> std::io::Result<()> {
+    let mut preface = [0; 24];
+    stream.read_exact(&mut preface).await?;
+    loop {
+        let mut header = [0; 9];
+        stream.read_exact(&mut header).await?;
+        let length = u32::from_be_bytes([0, header[0], header[1], header[2]]);
+        let mut payload = vec![0; length as usize];
+        stream.read_exact(&mut payload).await?;
+        let (kind, ends) = (header[3], header[4] & 1 == 1);
+        if kind <= 1 && ends {
+            return Ok(());
+        }
+    }
+}
+
+/// HTTP/2 frames for scripts (RFC 9113 section 6).
+pub(crate) mod frame {
+    pub(crate) const NO_ERROR: u32 = 0;
+    pub(crate) const INTERNAL_ERROR: u32 = 2;
+    pub(crate) const REFUSED_STREAM: u32 = 7;
+    pub(crate) const CANCEL: u32 = 8;
+    pub(crate) const ENHANCE_YOUR_CALM: u32 = 11;
+
+    fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+        let mut bytes = (payload.len() as u32).to_be_bytes()[1..].to_vec();
+        bytes.extend_from_slice(&[kind, flags]);
+        bytes.extend_from_slice(&stream.to_be_bytes());
+        bytes.extend_from_slice(payload);
+        bytes
+    }
+
+    /// What each side begins with.
+    pub(crate) fn settings() -> Vec<u8> {
+        frame(4, 0, 0, &[])
+    }
+
+    /// An answer's header with status 201, on the first stream.
+    pub(crate) fn created() -> Vec<u8> {
+        frame(1, 4, 1, b"\x48\x03201")
+    }
+
+    pub(crate) fn data(bytes: &[u8], ends: bool) -> Vec<u8> {
+        frame(0, u8::from(ends), 1, bytes)
+    }
+
+    pub(crate) fn reset(code: u32) -> Vec<u8> {
+        frame(3, 0, 1, &code.to_be_bytes())
+    }
+
+    pub(crate) fn goaway(last: u32, code: u32) -> Vec<u8> {
+        frame(7, 0, 0, &[last.to_be_bytes(), code.to_be_bytes()].concat())
+    }
+
+    /// What a ping carries.
+    pub(crate) const PING: &[u8] = b"are you?";
+
+    pub(crate) fn ping() -> Vec<u8> {
+        frame(6, 0, 0, PING)
+    }
+
+    /// A frame that no stream can get.
+    pub(crate) fn nonsense() -> Vec<u8> {
+        frame(8, 0, 0, &[0; 3])
+    }
+}
