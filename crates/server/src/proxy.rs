@@ -4,7 +4,7 @@
 //! (`answer`, the middleware).
 
 mod exchange;
-pub(crate) mod headers;
+mod headers;
 mod upgrade;
 
 use std::future::Future;

@@ -13,15 +13,14 @@ use tokio::sync::Semaphore;
 use super::outbound::{Answered, Limits, Outbound};
 use super::{Caller, CallerAnswer, Source};
 use crate::config::ForwardAuth;
-use crate::proxy::headers::tell_origin;
 
 /// The most questions at once; further callers wait within their time limit.
 const ASKED_AT_ONCE_MAX: usize = 512;
 
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_METHOD: HeaderName = HeaderName::from_static("x-forwarded-method");
 const FORWARDED_URI: HeaderName = HeaderName::from_static("x-forwarded-uri");
-/// What proxies in front of us told, which `tell_origin` goes on with.
-const TOLD_IN_FRONT: [&str; 4] = ["host", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"];
 
 /// The application that is asked.
 pub(super) struct AskedApplication {
@@ -51,20 +50,28 @@ impl AskedApplication {
         }
     }
 
-    /// The headers of the question: those that are forwarded, and what is asked for by whom.
+    /// The headers of the question: those that are forwarded, and what is asked for by whom. What the caller wrote under
+    /// the names of the latter is not believed.
     fn question(&self, parts: &Parts) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        for name in TOLD_IN_FRONT.map(HeaderName::from_static).iter().chain(&self.terms.send.value) {
+        for name in &self.terms.send.value {
             for line in parts.headers.get_all(name) {
                 headers.append(name, line.clone());
             }
         }
-        tell_origin(&mut headers, parts.extensions.get::<Peer>().copied());
-        headers.remove(header::HOST);
+        let peer = parts.extensions.get::<Peer>().map(|peer| peer.0.ip().to_canonical().to_string());
+        let host = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let host = host.or_else(|| parts.uri.authority().map(|authority| authority.as_str()));
         let uri = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-        if let (Ok(method), Ok(uri)) = (HeaderValue::try_from(parts.method.as_str()), HeaderValue::try_from(uri)) {
-            headers.insert(FORWARDED_METHOD, method);
-            headers.insert(FORWARDED_URI, uri);
+        for (name, value) in [
+            (FORWARDED_FOR, peer.as_deref()),
+            (FORWARDED_HOST, host),
+            (FORWARDED_METHOD, Some(parts.method.as_str())),
+            (FORWARDED_URI, Some(uri)),
+        ] {
+            if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+                headers.insert(name, value);
+            }
         }
         headers
     }

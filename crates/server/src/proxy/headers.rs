@@ -39,7 +39,7 @@ fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
 }
 
 /// Adds the caller's address to `X-Forwarded-For`; protocol and host are kept where a proxy in front told them.
-pub(crate) fn tell_origin(headers: &mut HeaderMap, peer: Option<Peer>) {
+pub(super) fn tell_origin(headers: &mut HeaderMap, peer: Option<Peer>) {
     if let Some(Peer(address)) = peer {
         let mut chain = Vec::new();
         for line in headers.get_all(FORWARDED_FOR) {

@@ -20,8 +20,7 @@ const TIMEOUT_MIN: Duration = Duration::from_millis(100);
 const TIMEOUT_MAX: Duration = Duration::from_secs(30);
 
 /// Told to the application by us, so that the caller's own lines under these names never reach it.
-const TOLD: [&str; 5] =
-    ["x-forwarded-for", "x-forwarded-host", "x-forwarded-method", "x-forwarded-proto", "x-forwarded-uri"];
+const TOLD: [&str; 4] = ["x-forwarded-for", "x-forwarded-host", "x-forwarded-method", "x-forwarded-uri"];
 /// Belongs to the connection or to the body, neither of which is forwarded.
 const NEVER_SENT: [&str; 12] = [
     "connection",
