@@ -35,8 +35,6 @@ enum AnswerBody {
 /// Why a handler gave no answer.
 pub(crate) enum Failed {
     Panicked,
-    /// The runtime dropped it.
-    Dropped,
     Fault(Fault),
 }
 
@@ -90,6 +88,11 @@ impl Answered {
         }
     }
 
+    /// Whether its body broke off.
+    pub(crate) const fn is_broken(&self) -> bool {
+        matches!(self.body, AnswerBody::Broken)
+    }
+
     /// The status that was answered.
     pub(crate) const fn status(&self) -> StatusCode {
         self.parts.status
@@ -107,6 +110,15 @@ impl Answered {
 }
 
 impl Failed {
+    /// The end of a handler whose time was over.
+    pub(crate) fn late() -> Self {
+        Self::Fault(Fault::TimedOut("the handler's time was over".to_owned()))
+    }
+
+    pub(crate) const fn is_broken(&self) -> bool {
+        matches!(self, Self::Fault(Fault::Broken(_)))
+    }
+
     /// What a service's error says: a fault, boxed or not, tells it; every other error tells nothing.
     pub(crate) fn error<E: Display + 'static>(error: E) -> Self {
         let text = error.to_string();
@@ -122,16 +134,10 @@ impl Failed {
         }
     }
 
-    /// What a handler's task that did not end says.
-    pub(crate) fn task(error: &tokio::task::JoinError) -> Self {
-        if error.is_panic() { Self::Panicked } else { Self::Dropped }
-    }
-
     /// Says so in the log.
     pub(crate) fn tell(&self, digest: Digest) {
         match self {
             Self::Panicked => tracing::error!(%digest, "a handler panicked"),
-            Self::Dropped => tracing::warn!(%digest, "a handler was dropped"),
             Self::Fault(fault) => tracing::warn!(%digest, %fault, "a handler failed"),
         }
     }
@@ -140,7 +146,6 @@ impl Failed {
     pub(crate) const fn doubt(&self) -> Option<Doubt> {
         match self {
             Self::Panicked => Some(Doubt::Panicked),
-            Self::Dropped => Some(Doubt::Stopped),
             Self::Fault(Fault::NotSent(_)) => None,
             Self::Fault(Fault::TimedOut(_)) => Some(Doubt::TimedOut),
             Self::Fault(Fault::Broken(_)) => Some(Doubt::Broken),

@@ -5,6 +5,7 @@
 
 mod claims;
 mod complaint;
+mod cors;
 mod limits;
 mod operation;
 mod place;
@@ -24,6 +25,7 @@ use http::HeaderName;
 pub use self::claims::{ClaimName, Requirement, ScopePart};
 use self::complaint::Pad;
 pub use self::complaint::{Complaint, Complaints};
+pub use self::cors::Cors;
 pub use self::limits::Limits;
 pub use self::operation::Operation;
 pub use self::place::{STORE_ACCEPTED, StorePlace, Upstream};
@@ -101,6 +103,10 @@ pub struct Config {
     pub scope: Vec<(String, ScopePart)>,
     /// Whether the key is forwarded to the upstream.
     pub forward_key: Setting<bool>,
+    /// Whether a key may also come in `Repeatability-Request-ID` with `Repeatability-First-Sent`.
+    pub repeatability: Setting<bool>,
+    /// Which pages may read answers that the upstream did not make.
+    pub cors: Cors,
     /// Further headers that are replayed.
     pub replay_headers: Setting<Vec<HeaderName>>,
     /// What one process takes on.
@@ -186,6 +192,8 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
     let scope = claims::scope(root);
     let admin_token = admin_token(outside, &admin);
     let forward_key = Setting::or(root.flag("forward_key"), false);
+    let repeatability = Setting::or(root.flag("repeatability"), false);
+    let cors = Cors::read(root.table("cors"), root.pad());
     let replay_headers = terms::bounded(root, "replay_headers", replay::ACCEPTED, replay::parse);
     let replay_headers = Setting::or(replay_headers, Vec::new());
     let limits = Limits::read(root.table("limits"), root.pad());
@@ -207,6 +215,8 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
         require,
         scope,
         forward_key,
+        repeatability,
+        cors,
         replay_headers,
         limits,
         defaults,

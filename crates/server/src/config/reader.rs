@@ -9,7 +9,7 @@ use toml::{Table, Value};
 use super::complaint::Pad;
 
 /// Settings that the blueprint names and this version does not have, by path without indices.
-const NOT_BUILT: [&str; 11] = [
+const NOT_BUILT: [&str; 9] = [
     "console",
     "http2",
     "regions",
@@ -18,8 +18,6 @@ const NOT_BUILT: [&str; 11] = [
     "tls",
     "operation.hold",
     "operation.in_progress",
-    "operation.repeatability",
-    "operation.too_old",
     "operation.window",
 ];
 
