@@ -28,11 +28,11 @@ where
     B::Error: Into<BoxError>,
 {
     let (mut parts, body) = request.into_parts();
+    parts.extensions.insert(matched.operation.clone());
+    let scope = settings.principal.principal(&parts).await.map_err(Rejection::Principal)?;
     if is_early(&parts.headers) {
         return Err(Rejection::TooEarly);
     }
-    parts.extensions.insert(matched.operation.clone());
-    let scope = settings.principal.principal(&parts).await.map_err(Rejection::Principal)?;
     let carried = carrier::read(&parts.headers, settings.repeatability)?;
     if asks_to_leave(&parts.headers) {
         return Err(Rejection::Upgrade);

@@ -28,7 +28,7 @@ const ROUTES: [&str; 7] = [
 ];
 
 /// Lines that ask for something of a key, of the cache, of the connection or of the proxy.
-const LINES: [&[&str]; 17] = [
+const LINES: [&[&str]; 18] = [
     &[],
     &["idempotency-key: K2"],
     &["idempotency-key: \"unfinished"],
@@ -38,6 +38,7 @@ const LINES: [&[&str]; 17] = [
     &["range: bytes=0-3"],
     &["upgrade: websocket", "connection: upgrade"],
     &["expect: 100-continue"],
+    &["early-data: 1"],
     &["repeatability-request-id: K", "repeatability-first-sent: Tue, 14 Nov 2023 22:13:20 GMT"],
     &["idempotency-remember: yes"],
     &["origin: https://a.example", "access-control-request-method: POST"],
