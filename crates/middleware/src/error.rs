@@ -55,6 +55,12 @@ pub enum Error {
         /// The header.
         name: String,
     },
+    /// The contract cannot be written.
+    #[error("the contract cannot be written, because {why}: publish none")]
+    Contract {
+        /// What is wrong with it.
+        why: String,
+    },
     /// A limit or span of zero.
     #[error("{setting} is zero: set at least one")]
     Zero {

@@ -19,6 +19,7 @@
 //! are kept (store), forwarding to another server and configuration files (server).
 
 mod body;
+mod contract;
 mod coupled;
 mod drain;
 mod end;
@@ -41,6 +42,7 @@ mod wait;
 pub mod metrics;
 
 pub use self::body::{Body, BodyError, BoxError};
+pub use self::contract::CONTRACT_PATH;
 pub use self::coupled::Coupled;
 pub use self::drain::{Drain, Drained};
 pub use self::error::Error;

@@ -35,6 +35,9 @@ pub struct Settings {
     pub operations: Vec<OperationRule>,
     /// What becomes of requests that match none of them.
     pub unlisted: Unlisted,
+    /// Whether the layer answers `GET /.well-known/idempotency` with what it promises. The document names every listed
+    /// operation and is shown to everybody.
+    pub publish_contract: bool,
     /// Who answers: the guarded handler itself, or a server behind a proxy.
     pub answerer: Answerer,
     /// Headers that are replayed beside the usual ones.
@@ -53,12 +56,13 @@ pub struct Settings {
 
 impl Settings {
     /// The usual settings: no listed operation, every POST and PATCH with a key guarded, 1 MiB for request bodies and
-    /// kept answers, 512 running, 64 waiting for one action and 1,024 in all.
+    /// kept answers, 512 running, 64 waiting for one action and 1,024 in all; no contract published.
     pub fn new(principal: impl Principal) -> Self {
         Self {
             principal: Arc::new(principal),
             operations: Vec::new(),
             unlisted: Unlisted::GuardKeyed(Box::default()),
+            publish_contract: false,
             answerer: Answerer::Handler,
             replayed_headers: Vec::new(),
             request_body_max: REQUEST_BODY_MAX,

@@ -93,6 +93,8 @@ pub struct Config {
     pub principal: Setting<PrincipalSource>,
     /// Whether the key is forwarded to the upstream.
     pub forward_key: Setting<bool>,
+    /// Whether what is promised is published.
+    pub publish_contract: Setting<bool>,
     /// Further headers that are replayed.
     pub replay_headers: Setting<Vec<HeaderName>>,
     /// What one process takes on.
@@ -177,6 +179,7 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
     let principal = principal::read(root, outside, flags.principal.as_deref());
     let admin_token = admin_token(outside, &admin);
     let forward_key = Setting::or(root.flag("forward_key"), false);
+    let publish_contract = Setting::or(root.flag("publish_contract"), true);
     let replay_headers = terms::bounded(root, "replay_headers", replay::ACCEPTED, replay::parse);
     let replay_headers = Setting::or(replay_headers, Vec::new());
     let limits = Limits::read(root.table("limits"), root.pad());
@@ -193,6 +196,7 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
         store,
         principal: principal?,
         forward_key,
+        publish_contract,
         replay_headers,
         limits,
         defaults,

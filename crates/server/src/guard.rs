@@ -33,6 +33,7 @@ pub(crate) fn layer(gate: Gate, config: &Config) -> Result<GuardLayer, ServerErr
         principal: principal(&config.principal.value),
         operations,
         unlisted,
+        publish_contract: config.publish_contract.value,
         answerer: Answerer::Upstream,
         replayed_headers: config.replay_headers.value.clone(),
         request_body_max: config.limits.request_body_max.value,

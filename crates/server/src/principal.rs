@@ -38,6 +38,10 @@ impl Principal for HeaderPrincipal {
     fn principal<'a>(&'a self, parts: &'a Parts) -> PrincipalAnswer<'a> {
         Box::pin(ready(self.scope(parts)))
     }
+
+    fn scope_parts(&self) -> Option<Vec<String>> {
+        Some(vec!["principal".to_owned()])
+    }
 }
 
 #[cfg(test)]

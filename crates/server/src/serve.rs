@@ -7,7 +7,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use counterfoil_middleware::{Body, Drained, Guard, GuardLayer};
+use counterfoil_middleware::{Body, CONTRACT_PATH, Drained, Guard, GuardLayer};
 use counterfoil_store::Gate;
 use counterfoil_store::seam::About;
 use http::{Request, Response};
@@ -109,6 +109,9 @@ impl Server {
         }
         if listed == 0 {
             tracing::info!("guarded: every POST and PATCH that carries an Idempotency-Key, named by method and path");
+        }
+        if self.config.publish_contract.value {
+            tracing::info!(path = CONTRACT_PATH, "the contract is published, to everybody");
         }
         tracing::info!(listen = %self.address(), admin = %self.admin_address(), upstream = %self.config.upstream.value, "listening");
     }
