@@ -85,6 +85,7 @@ admin = "127.0.0.1:9999"
 upstream = "http://orders.internal:8080/"
 store = "sqlite:/var/lib/counterfoil/receipts.db"
 forward_key = true
+publish_contract = false
 replay_headers = ["x-order-id", "X-Cost"]
 
 [principal]
@@ -146,6 +147,7 @@ admin = "0.0.0.0:8788"
 upstream = "http://127.0.0.1:9000/api"
 store = "oracle:xe"
 forward_key = "yes"
+publish_contract = "yes"
 color = "red"
 replay_headers = ["Set-Cookie", "x order"]
 

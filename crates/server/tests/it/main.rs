@@ -7,6 +7,7 @@ mod admin;
 mod answers;
 mod caller;
 mod config;
+mod contract;
 mod golden;
 mod proxy;
 mod reference;
