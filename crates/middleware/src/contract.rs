@@ -7,6 +7,7 @@
 mod layout;
 
 use std::collections::BTreeMap;
+use std::iter;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -23,6 +24,7 @@ use serde_json::Number;
 use sha2::{Digest as _, Sha256};
 
 use crate::body::Body;
+use crate::carrier;
 use crate::error::Error;
 use crate::operation::Operations;
 use crate::reject;
@@ -58,8 +60,8 @@ impl Contract {
         Ok(Some(Self { document: document.into(), etag }))
     }
 
-    /// The answer where the contract is asked for.
-    pub(crate) fn answer<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
+    /// The answer where the contract is asked for; `keyed` says that the request carries a key.
+    pub(crate) fn answer<B>(&self, request: &Request<B>, keyed: bool) -> Option<Response<Body>> {
         let (method, path) = (request.method(), request.uri().path());
         if path != CONTRACT_PATH || (method != Method::GET && method != Method::HEAD) {
             return None;
@@ -79,7 +81,7 @@ impl Contract {
         let headers = answer.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(CACHE_CONTROL));
         headers.insert(header::ETAG, self.etag.clone());
-        if request.headers().contains_key(IDEMPOTENCY_KEY) {
+        if keyed {
             say(headers, "ignored");
         }
         Some(answer)
@@ -138,6 +140,7 @@ struct Promise {
     effect: &'static str,
     retention: Retention,
     after_expiry: AfterExpiry,
+    max_age: Option<MaxAge>,
     duplicates: WhileRunning,
     remembered: Remembered,
     #[serde(serialize_with = "by_name")]
@@ -147,11 +150,18 @@ struct Promise {
 #[derive(Serialize)]
 struct KeyFormat {
     required: bool,
-    header: &'static str,
+    carriers: Vec<Carrier>,
     spellings: [&'static str; 2],
     characters: &'static str,
     length_min: usize,
     length_max: usize,
+}
+
+/// One of the ways in which a key travels.
+#[derive(Serialize)]
+struct Carrier {
+    header: &'static str,
+    first_sent: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -165,6 +175,11 @@ struct Retention {
 enum AfterExpiry {
     NewAction,
     Refused { seconds: Number },
+}
+
+#[derive(Serialize)]
+struct MaxAge {
+    seconds: Number,
 }
 
 #[derive(Serialize)]
@@ -198,6 +213,8 @@ struct Markers {
     replayed: Marker,
     expires: Marker,
     status: Marker,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    repeatability: Option<Marker>,
 }
 
 #[derive(Serialize)]
@@ -248,6 +265,9 @@ impl<'s> Document<'s> {
                 replayed: Marker { header: IDEMPOTENT_REPLAYED, says: Says::Values(["true", "false"]) },
                 expires: Marker { header: IDEMPOTENCY_EXPIRES, says: Says::Format("http-date") },
                 status: Marker { header: IDEMPOTENCY_STATUS, says: Says::Values(["ignored", "unrecorded"]) },
+                repeatability: settings
+                    .repeatability
+                    .then(|| Marker { header: carrier::RESULT, says: Says::Values(["accepted", "rejected"]) }),
             },
             problem_documents: ProblemDocuments { media_type: PROBLEM_MEDIA_TYPE, type_prefix: PROBLEM_TYPE_PREFIX },
         }
@@ -257,10 +277,13 @@ impl<'s> Document<'s> {
 impl Promise {
     fn of(settings: &Settings, key: KeyNeed, terms: &Terms) -> Self {
         let policy = &terms.policy;
+        let first = Carrier { header: IDEMPOTENCY_KEY, first_sent: None };
+        let second = Carrier { header: carrier::REQUEST_ID, first_sent: Some(carrier::FIRST_SENT) };
+        let carriers = iter::once(first).chain(settings.repeatability.then_some(second));
         Self {
             key: KeyFormat {
                 required: key == KeyNeed::Required,
-                header: IDEMPOTENCY_KEY,
+                carriers: carriers.collect(),
                 spellings: ["quoted", "bare"],
                 characters: "printable-ascii",
                 length_min: 1,
@@ -278,6 +301,7 @@ impl Promise {
                 Expiry::NewAction => AfterExpiry::NewAction,
                 Expiry::Refuse(span) => AfterExpiry::Refused { seconds: seconds(span) },
             },
+            max_age: terms.age_max.map(|span| MaxAge { seconds: seconds(span) }),
             duplicates: match terms.duplicates {
                 Duplicates::Refuse => WhileRunning::Refuse,
                 Duplicates::Wait(span) => WhileRunning::Wait { seconds: seconds(span) },
@@ -314,8 +338,7 @@ fn problems(key: KeyNeed, terms: &Terms) -> BTreeMap<ProblemType, Vec<u16>> {
     let possible = |kind: &ProblemType| match kind {
         P::MissingKey => key == KeyNeed::Required,
         P::TooManyWaiting => terms.duplicates != Duplicates::Refuse,
-        // Nothing in this version looks at a request's age or at early data.
-        P::TooOld | P::TooEarly => false,
+        P::TooOld => terms.age_max.is_some(),
         // `ExpiredKey` whatever the terms say today: a record keeps what its own claim was promised.
         P::MalformedKey
         | P::MalformedPath
@@ -328,6 +351,7 @@ fn problems(key: KeyNeed, terms: &Terms) -> BTreeMap<ProblemType, Vec<u16>> {
         | P::ExpiredKey
         | P::BodyTooLarge
         | P::Mismatch
+        | P::TooEarly
         | P::NotSupported
         | P::UpstreamUnreachable
         | P::StoreUnavailable

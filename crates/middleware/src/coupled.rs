@@ -21,7 +21,7 @@ use crate::layer::{Shared, Slot};
 use crate::metrics::{self, End};
 use crate::reject::{Doubt, Rejection};
 use crate::remember::Answered;
-use crate::replay::{Replayed, Told, mark, tell};
+use crate::replay::{Replayed, Told, mark};
 use crate::run::{Deliver, HandlerEnd, Led, deliver, handler, late, race};
 use crate::service::answer;
 
@@ -106,7 +106,7 @@ impl Inner {
     }
 
     fn answer(&self, settled: &Settled) -> Response<Body> {
-        let mut answer = match tell(&settled.receipt) {
+        let mut answer = match self.about.tell(&settled.receipt) {
             Told::Answer(mut answer) => {
                 mark(&mut answer, settled.replayed, Some(settled.expires_at));
                 answer

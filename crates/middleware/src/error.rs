@@ -61,6 +61,12 @@ pub enum Error {
         /// What is wrong with it.
         why: String,
     },
+    /// An action may be older than its receipt would be kept.
+    #[error("the oldest age of {operation} is longer than its retention: a retry could be younger than what forgot it")]
+    AgeMax {
+        /// The operation.
+        operation: String,
+    },
     /// A limit or span of zero.
     #[error("{setting} is zero: set at least one")]
     Zero {

@@ -19,12 +19,15 @@
 //! are kept (store), forwarding to another server and configuration files (server).
 
 mod body;
+mod carrier;
+mod coding;
 mod contract;
+mod cors;
 mod coupled;
+mod date;
 mod drain;
 mod end;
 mod error;
-mod expires;
 mod fault;
 mod job;
 mod layer;
@@ -43,6 +46,7 @@ pub mod metrics;
 
 pub use self::body::{Body, BodyError, BoxError};
 pub use self::contract::CONTRACT_PATH;
+pub use self::cors::Cors;
 pub use self::coupled::Coupled;
 pub use self::drain::{Drain, Drained};
 pub use self::error::Error;

@@ -137,9 +137,17 @@ where
 pub(crate) async fn race(handler: &mut Handler, limit: Instant, drain: &Drain) -> Result<HandlerEnd, Doubt> {
     tokio::select! {
         biased;
-        ended = handler => Ok(ended),
+        // Whoever forwards the request ends its connection at the same limit: what broke off then was cut off by it.
+        ended = handler => Ok(if is_broken(&ended) && Instant::now() >= limit { Err(Failed::late()) } else { ended }),
         () = tokio::time::sleep_until(limit) => Err(Doubt::TimedOut),
         () = drain.ending() => Err(Doubt::Stopped),
+    }
+}
+
+fn is_broken(ended: &HandlerEnd) -> bool {
+    match ended {
+        Ok(answered) => answered.is_broken(),
+        Err(failed) => failed.is_broken(),
     }
 }
 

@@ -4,6 +4,7 @@
 //! middleware). Every setting is described in `docs/reference/config.md`, which a test compares with this.
 
 mod complaint;
+mod cors;
 mod limits;
 mod operation;
 mod place;
@@ -21,6 +22,7 @@ use http::HeaderName;
 
 use self::complaint::Pad;
 pub use self::complaint::{Complaint, Complaints};
+pub use self::cors::Cors;
 pub use self::limits::Limits;
 pub use self::operation::Operation;
 pub use self::place::{STORE_ACCEPTED, StorePlace, Upstream};
@@ -95,6 +97,10 @@ pub struct Config {
     pub forward_key: Setting<bool>,
     /// Whether what is promised is published.
     pub publish_contract: Setting<bool>,
+    /// Whether a key may also come in `Repeatability-Request-ID` with `Repeatability-First-Sent`.
+    pub repeatability: Setting<bool>,
+    /// Which pages may read answers that the upstream did not make.
+    pub cors: Cors,
     /// Further headers that are replayed.
     pub replay_headers: Setting<Vec<HeaderName>>,
     /// What one process takes on.
@@ -180,6 +186,8 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
     let admin_token = admin_token(outside, &admin);
     let forward_key = Setting::or(root.flag("forward_key"), false);
     let publish_contract = Setting::or(root.flag("publish_contract"), true);
+    let repeatability = Setting::or(root.flag("repeatability"), false);
+    let cors = Cors::read(root.table("cors"), root.pad());
     let replay_headers = terms::bounded(root, "replay_headers", replay::ACCEPTED, replay::parse);
     let replay_headers = Setting::or(replay_headers, Vec::new());
     let limits = Limits::read(root.table("limits"), root.pad());
@@ -197,6 +205,8 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
         principal: principal?,
         forward_key,
         publish_contract,
+        repeatability,
+        cors,
         replay_headers,
         limits,
         defaults,

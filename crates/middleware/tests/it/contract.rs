@@ -10,8 +10,8 @@ use counterfoil_core::policy::{Answerer, Remember};
 use counterfoil_core::wire::ProblemType;
 use counterfoil_core::{Effect, Expiry, Operation, Policy, Rule};
 use counterfoil_middleware::{
-    Body, CONTRACT_PATH, Duplicates, KeyNeed, OperationRule, Principal, PrincipalAnswer, PrincipalFault, Settings,
-    SingleTenant, Terms, Unlisted,
+    Body, CONTRACT_PATH, Cors, Duplicates, KeyNeed, OperationRule, Principal, PrincipalAnswer, PrincipalFault,
+    Settings, SingleTenant, Terms, Unlisted,
 };
 use http::Request;
 use http::request::Parts;
@@ -44,6 +44,7 @@ fn everything() -> Settings {
             ..Policy::default()
         },
         rule: Rule::json().ignoring(["/sent_at", "/a,b"]).unwrap().with_headers(["X-Mode"]).unwrap(),
+        age_max: Some(Duration::from_mins(1)),
         remember: Remember { not_processed: vec![503, 404] },
         duplicates: Duplicates::Wait(Duration::from_secs(5)),
         statuses: BTreeMap::from([(ProblemType::Mismatch, 409), (ProblemType::OutcomeUnknown, 425)]),
@@ -58,6 +59,7 @@ fn everything() -> Settings {
         ],
         unlisted: Unlisted::PassThrough,
         publish_contract: true,
+        repeatability: true,
         answerer: Answerer::Upstream,
         ..Settings::new(SingleTenant)
     }
@@ -126,6 +128,9 @@ async fn each_setting_shows() {
         (&everything, "/operations/2/name", json!("PUT /{*rest}")),
         (&everything, "/operations/0/key/required", json!(true)),
         (&everything, "/operations/2/key/required", json!(false)),
+        (&everything, "/operations/0/key/carriers/1/header", json!("repeatability-request-id")),
+        (&everything, "/markers/repeatability/header", json!("repeatability-result")),
+        (&usual, "/operations/0/key/carriers", json!([{ "header": "idempotency-key", "first_sent": null }])),
         (&everything, "/operations/0/scope", json!(["tenant"])),
         (&nobody, "/unlisted/scope", Value::Null),
         (&everything, "/operations/0/fingerprint", json!("json;ignore=/a%2Cb,/sent_at;headers=x-mode")),
@@ -135,6 +140,9 @@ async fn each_setting_shows() {
         (&everything, "/operations/2/retention/seconds", json!(86_400)),
         (&everything, "/operations/0/after_expiry", json!({ "then": "refused", "seconds": 2_592_000 })),
         (&everything, "/operations/1/after_expiry", json!({ "then": "new-action" })),
+        (&everything, "/operations/0/max_age", json!({ "seconds": 60 })),
+        (&everything, "/operations/1/max_age", Value::Null),
+        (&everything, "/operations/0/problems/too-old", json!([412])),
         (&everything, "/operations/0/duplicates", json!({ "while_running": "wait", "seconds": 5 })),
         (&everything, "/operations/1/duplicates", json!({ "while_running": "refuse" })),
         (&everything, "/operations/0/remembered/in_doubt", json!([502, 504])),
@@ -157,6 +165,8 @@ async fn each_setting_shows() {
     }
     let absent = [
         (&everything, "/operations/1/problems/too-many-waiting"),
+        (&everything, "/operations/1/problems/too-old"),
+        (&usual, "/markers/repeatability"),
         (&everything, "/operations/2/problems/missing-key"),
         (&usual, "/unlisted/problems/missing-key"),
     ];
@@ -181,7 +191,7 @@ async fn what_it_says_is_what_is_done() {
     let bare = house.send(ask("POST", "/orders", &[])).await;
     assert_eq!((bare.problem().as_str(), Some(u64::from(bare.status))), ("missing-key", told("missing-key")));
     // Both spellings of a key that the document names, and the header that it names.
-    let header = document.pointer("/operations/0/key/header").and_then(Value::as_str).unwrap();
+    let header = document.pointer("/operations/0/key/carriers/0/header").and_then(Value::as_str).unwrap();
     for key in ["k-2", "\"k-2\""] {
         let mut request = post("unused");
         request.headers_mut().remove("idempotency-key");
@@ -231,6 +241,18 @@ async fn it_is_asked_for_as_any_document() {
     }
     let keyed = house.send(ask("GET", CONTRACT_PATH, &[("idempotency-key", "k")])).await;
     assert_eq!((keyed.status, keyed.header("idempotency-status")), (200, Some("ignored")));
+}
+
+/// A page that may read replays may read what is promised of them; no other may.
+#[tokio::test]
+async fn a_named_page_may_read_it() {
+    let cors = Cors { origins: vec!["https://shop.example".parse().unwrap()], credentials: false };
+    let house = house(Settings { cors, ..publishing(Terms::default()) });
+    for (origin, allowed) in [("https://shop.example", Some("https://shop.example")), ("https://other.example", None)] {
+        let answer = house.send(ask("GET", CONTRACT_PATH, &[("origin", origin)])).await;
+        assert_eq!(answer.header("access-control-allow-origin"), allowed, "{origin}");
+        assert_eq!(answer.header("vary"), allowed.map(|_| "origin"), "{origin}");
+    }
 }
 
 /// It changes where a promise does, and is the same for the same promises.

@@ -8,6 +8,7 @@ mod counted;
 mod coupled;
 mod drain;
 mod duplicates;
+mod edges;
 mod kit;
 mod limits;
 mod methods;
