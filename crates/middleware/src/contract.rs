@@ -267,7 +267,7 @@ impl<'s> Document<'s> {
                 status: Marker { header: IDEMPOTENCY_STATUS, says: Says::Values(["ignored", "unrecorded"]) },
                 repeatability: settings
                     .repeatability
-                    .then(|| Marker { header: carrier::RESULT, says: Says::Values(["accepted", "rejected"]) }),
+                    .then_some(Marker { header: carrier::RESULT, says: Says::Values(["accepted", "rejected"]) }),
             },
             problem_documents: ProblemDocuments { media_type: PROBLEM_MEDIA_TYPE, type_prefix: PROBLEM_TYPE_PREFIX },
         }

@@ -218,7 +218,8 @@ async fn it_is_asked_for_as_any_document() {
     assert!(whole.body.ends_with(b"}\n"), "it ends like a text");
     let etag = whole.header("etag").unwrap();
     let list = format!("\"a\", W/{etag}");
-    let table: [(&str, &[(&str, &str)], u16); 8] = [
+    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], u16);
+    let table: [Case<'_>; 8] = [
         ("GET", &[], 200),
         ("HEAD", &[], 200),
         ("GET", &[("if-none-match", etag)], 304),
