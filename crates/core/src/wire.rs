@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::identity::Key;
 
 pub use self::path::{PathFault, normalise};
-pub use self::problem::{PROBLEM_MEDIA_TYPE, Problem, ProblemType};
+pub use self::problem::{PROBLEM_MEDIA_TYPE, PROBLEM_TYPE_PREFIX, Problem, ProblemType};
 
 /// Carries the key (draft-ietf-httpapi-idempotency-key-header).
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";

@@ -77,6 +77,8 @@
 //! # }
 //! ```
 //!
+//! With [`Settings::publish_contract`] the layer also answers `GET /.well-known/idempotency` with what it promises.
+//!
 //! For an API in any other language there is the proxy `counterfoil serve`, in the package `counterfoil-cli`.
 //!
 //! # Where things are

@@ -1,7 +1,9 @@
 //! In which headers a key travels: `Idempotency-Key`, or, where it is switched on, the pair `Repeatability-Request-ID`
 //! and `Repeatability-First-Sent` (OASIS Repeatable Requests 1.0). The spelling of a key belongs to `core::wire`.
 
-use counterfoil_core::wire::{IDEMPOTENCY_KEY, REPEATABILITY_FIRST_SENT, REPEATABILITY_REQUEST_ID, REPEATABILITY_RESULT, parse_key};
+use counterfoil_core::wire::{
+    IDEMPOTENCY_KEY, REPEATABILITY_FIRST_SENT, REPEATABILITY_REQUEST_ID, REPEATABILITY_RESULT, parse_key,
+};
 use counterfoil_core::{Key, Timestamp};
 use http::{HeaderMap, HeaderValue, Response};
 
@@ -47,7 +49,8 @@ fn key(headers: &HeaderMap, name: &str) -> Result<Option<Key>, Rejection> {
 
 fn repeated(headers: &HeaderMap) -> Result<Carried, Rejection> {
     let malformed = |why| Rejection::MalformedCarrier { why };
-    let id = key(headers, REPEATABILITY_REQUEST_ID)?.ok_or(malformed("Repeatability-Request-ID is missing: send both headers"))?;
+    let id = key(headers, REPEATABILITY_REQUEST_ID)?
+        .ok_or(malformed("Repeatability-Request-ID is missing: send both headers"))?;
     let mut dates = headers.get_all(REPEATABILITY_FIRST_SENT).iter();
     let date = dates.next().ok_or(malformed("Repeatability-First-Sent is missing: send both headers"))?;
     if dates.next().is_some() {

@@ -55,6 +55,12 @@ pub enum Error {
         /// The header.
         name: String,
     },
+    /// The contract cannot be written.
+    #[error("the contract cannot be written, because {why}: publish none")]
+    Contract {
+        /// What is wrong with it.
+        why: String,
+    },
     /// An action may be older than its receipt would be kept.
     #[error("the oldest age of {operation} is longer than its retention: a retry could be younger than what forgot it")]
     AgeMax {

@@ -7,6 +7,7 @@ use counterfoil_store::{Gate, StoreError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::Layer;
 
+use crate::contract::Contract;
 use crate::drain::{Drain, Work};
 use crate::error::Error;
 use crate::operation::Operations;
@@ -32,10 +33,11 @@ impl GuardLayer {
     pub fn new(gate: Gate, settings: Settings) -> Result<Self, Error> {
         settings.check()?;
         let operations = Operations::new(&settings)?;
+        let contract = Contract::of(&settings, &operations)?;
         let slots = Arc::new(Semaphore::new(settings.running_max.min(Semaphore::MAX_PERMITS)));
         let waiters = Waiters::new(settings.waiters_per_key_max, settings.waiters_max);
         let drain = Drain::new();
-        Ok(Self { shared: Arc::new(Shared { gate, settings, operations, slots, waiters, drain }) })
+        Ok(Self { shared: Arc::new(Shared { gate, settings, operations, contract, slots, waiters, drain }) })
     }
 
     /// The handle that stops this layer's services in order.
@@ -70,6 +72,7 @@ pub(crate) struct Shared {
     pub(crate) gate: Gate,
     pub(crate) settings: Settings,
     pub(crate) operations: Operations,
+    pub(crate) contract: Option<Contract>,
     slots: Arc<Semaphore>,
     pub(crate) waiters: Arc<Waiters>,
     pub(crate) drain: Drain,

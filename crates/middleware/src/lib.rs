@@ -21,6 +21,7 @@
 mod body;
 mod carrier;
 mod coding;
+mod contract;
 mod cors;
 mod coupled;
 mod date;
@@ -44,6 +45,7 @@ mod wait;
 pub mod metrics;
 
 pub use self::body::{Body, BodyError, BoxError};
+pub use self::contract::CONTRACT_PATH;
 pub use self::cors::Cors;
 pub use self::coupled::Coupled;
 pub use self::drain::{Drain, Drained};

@@ -27,6 +27,12 @@ pub trait Principal: Send + Sync + 'static {
     /// # Errors
     /// [`PrincipalFault`] where the caller is not known or not allowed; nothing is looked up then.
     fn principal<'a>(&'a self, parts: &'a Parts) -> PrincipalAnswer<'a>;
+
+    /// The names of the parts of every scope that it gives, never their values, for the published contract; `None` where
+    /// they are not the same for all callers or are nobody's business.
+    fn scope_parts(&self) -> Option<Vec<String>> {
+        None
+    }
 }
 
 /// Why a caller has no scope. The texts go to the caller.
@@ -62,5 +68,9 @@ pub struct SingleTenant;
 impl Principal for SingleTenant {
     fn principal<'a>(&'a self, _parts: &'a Parts) -> PrincipalAnswer<'a> {
         Box::pin(std::future::ready(Ok(Scope::single_tenant())))
+    }
+
+    fn scope_parts(&self) -> Option<Vec<String>> {
+        Some(vec!["tenant".to_owned()])
     }
 }

@@ -204,10 +204,29 @@ fn unavailable_row() -> Row {
     Row::new(ProblemType::StoreUnavailable, "nothing was run; send it again with the same key").retry(RETRY_LATER)
 }
 
+/// The statuses of the doubt that the caller's own attempt left, which no operation overrides.
+const DOUBT_STATUSES: [u16; 2] = [502, 504];
+
+/// The status of a problem, under the operation's own statuses.
+fn usual(kind: ProblemType, terms: &Terms) -> u16 {
+    terms.statuses.get(&kind).copied().unwrap_or(kind.status())
+}
+
+/// Every status that a problem is answered with, in order.
+pub(crate) fn statuses(kind: ProblemType, terms: &Terms) -> Vec<u16> {
+    let mut statuses = vec![usual(kind, terms)];
+    if kind == ProblemType::OutcomeUnknown {
+        statuses.extend(DOUBT_STATUSES);
+    }
+    statuses.sort_unstable();
+    statuses.dedup();
+    statuses
+}
+
 /// The answer for `rejection`, under the operation's own statuses. `digest` names the action where it is known.
 pub(crate) fn reject(rejection: &Rejection, terms: &Terms, digest: Option<Digest>) -> Response<Body> {
     let row = rejection.row();
-    let status = row.status.or_else(|| terms.statuses.get(&row.kind).copied()).unwrap_or(row.kind.status());
+    let status = row.status.unwrap_or_else(|| usual(row.kind, terms));
     let mut problem = Problem::new(row.kind, row.detail).with_status(status);
     if let Some(digest) = digest {
         problem = problem.with_member("action", digest.to_string());

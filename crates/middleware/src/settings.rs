@@ -36,6 +36,9 @@ pub struct Settings {
     pub operations: Vec<OperationRule>,
     /// What becomes of requests that match none of them.
     pub unlisted: Unlisted,
+    /// Whether the layer answers `GET /.well-known/idempotency` with what it promises. The document names every listed
+    /// operation and is shown to everybody.
+    pub publish_contract: bool,
     /// Who answers: the guarded handler itself, or a server behind a proxy.
     pub answerer: Answerer,
     /// Whether a key may also travel in `Repeatability-Request-ID` with `Repeatability-First-Sent` (OASIS Repeatable
@@ -59,12 +62,13 @@ pub struct Settings {
 
 impl Settings {
     /// The usual settings: no listed operation, every POST and PATCH with a key guarded, 1 MiB for request bodies and
-    /// kept answers, 512 running, 64 waiting for one action and 1,024 in all.
+    /// kept answers, 512 running, 64 waiting for one action and 1,024 in all; no contract published.
     pub fn new(principal: impl Principal) -> Self {
         Self {
             principal: Arc::new(principal),
             operations: Vec::new(),
             unlisted: Unlisted::GuardKeyed(Box::default()),
+            publish_contract: false,
             answerer: Answerer::Handler,
             repeatability: false,
             cors: Cors::default(),

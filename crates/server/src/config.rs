@@ -109,6 +109,8 @@ pub struct Config {
     pub forward: Forward,
     /// Whether the key is forwarded to the upstream.
     pub forward_key: Setting<bool>,
+    /// Whether what is promised is published.
+    pub publish_contract: Setting<bool>,
     /// Whether a key may also come in `Repeatability-Request-ID` with `Repeatability-First-Sent`.
     pub repeatability: Setting<bool>,
     /// Which pages may read answers that the upstream did not make.
@@ -201,6 +203,7 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
     let pad = root.pad();
     let forward = Forward::read(root.table("forward"), pad, upstream.as_ref().map(|upstream| &upstream.value));
     let forward_key = Setting::or(root.flag("forward_key"), false);
+    let publish_contract = Setting::or(root.flag("publish_contract"), true);
     let repeatability = Setting::or(root.flag("repeatability"), false);
     let cors = Cors::read(root.table("cors"), pad);
     let replay_headers = terms::bounded(root, "replay_headers", replay::ACCEPTED, replay::parse);
@@ -226,6 +229,7 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
         tls,
         forward,
         forward_key,
+        publish_contract,
         repeatability,
         cors,
         replay_headers,

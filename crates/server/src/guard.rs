@@ -35,6 +35,7 @@ pub(crate) fn layer(gate: Gate, config: &Config, principal: Arc<dyn Principal>) 
         principal,
         operations,
         unlisted,
+        publish_contract: config.publish_contract.value,
         answerer: Answerer::Upstream,
         repeatability: config.repeatability.value,
         cors: Cors { origins: config.cors.origins.value.clone(), credentials: config.cors.credentials.value },

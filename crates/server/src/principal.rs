@@ -33,6 +33,11 @@ use self::outbound::Outbound;
 use crate::config::{Config, JwksPlace, PrincipalSource, Requirement, ScopePart};
 use crate::error::ServerError;
 
+/// The part of a scope that names a caller,
+const PRINCIPAL: &str = "principal";
+/// and the one of a service without tenants.
+const TENANT: &str = "tenant";
+
 /// A caller that a source knows.
 #[derive(Clone, PartialEq, Debug)]
 struct Caller {
@@ -45,11 +50,11 @@ struct Caller {
 
 impl Caller {
     const fn named(name: String, claims: Json) -> Self {
-        Self { part: "principal", name, claims }
+        Self { part: PRINCIPAL, name, claims }
     }
 
     fn single_tenant() -> Self {
-        Self { part: "tenant", name: "single".to_owned(), claims: Json::Object(Map::new()) }
+        Self { part: TENANT, name: "single".to_owned(), claims: Json::Object(Map::new()) }
     }
 }
 
@@ -58,6 +63,11 @@ type CallerAnswer<'a> = Pin<Box<dyn Future<Output = Result<Caller, PrincipalFaul
 /// Knows callers by what their requests bring.
 trait Source: Send + Sync + 'static {
     fn caller<'a>(&'a self, parts: &'a Parts) -> CallerAnswer<'a>;
+
+    /// The name of the part of the scope that names a caller.
+    fn part(&self) -> &'static str {
+        PRINCIPAL
+    }
 }
 
 /// One tenant, where the scope has further parts.
@@ -66,6 +76,10 @@ struct OneTenant;
 impl Source for OneTenant {
     fn caller<'a>(&'a self, _parts: &'a Parts) -> CallerAnswer<'a> {
         Box::pin(std::future::ready(Ok(Caller::single_tenant())))
+    }
+
+    fn part(&self) -> &'static str {
+        TENANT
     }
 }
 
@@ -176,6 +190,13 @@ impl Declared {
 impl Principal for Declared {
     fn principal<'a>(&'a self, parts: &'a Parts) -> PrincipalAnswer<'a> {
         Box::pin(self.scope(parts))
+    }
+
+    fn scope_parts(&self) -> Option<Vec<String>> {
+        let further = self.scope.iter().map(|(name, _)| name.clone());
+        let mut names: Vec<String> = std::iter::once(self.source.part().to_owned()).chain(further).collect();
+        names.sort();
+        Some(names)
     }
 }
 

@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::time::Duration;
 
-use counterfoil_middleware::{Body, Drained, Guard, GuardLayer};
+use counterfoil_middleware::{Body, CONTRACT_PATH, Drained, Guard, GuardLayer};
 use counterfoil_store::Gate;
 use counterfoil_store::seam::About;
 use http::{Request, Response};
@@ -109,6 +109,9 @@ impl Server {
         }
         if let Some(tls) = &self.config.tls {
             tracing::info!(certificate = %tls.value.certificate.display(), "callers are spoken to over TLS");
+        }
+        if self.config.publish_contract.value {
+            tracing::info!(path = CONTRACT_PATH, "the contract is published, to everybody");
         }
         tracing::info!(listen = %self.address(), admin = %self.admin_address(), upstream = %self.config.upstream.value, "listening");
     }

@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 /// The media type of a problem document.
 pub const PROBLEM_MEDIA_TYPE: &str = "application/problem+json";
 
+/// What a document's `type` begins with; the type's name follows.
+pub const PROBLEM_TYPE_PREFIX: &str = "urn:counterfoil:problem:";
+
 /// The stable types. Their text is the last part of `urn:counterfoil:problem:…`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 pub enum ProblemType {
@@ -168,7 +171,7 @@ impl Problem {
     pub fn to_json(&self) -> Vec<u8> {
         let mut members: Map<String, Value> =
             self.members.iter().map(|(name, value)| ((*name).to_owned(), json!(value))).collect();
-        members.insert("type".into(), json!(format!("urn:counterfoil:problem:{}", self.kind.name())));
+        members.insert("type".into(), json!(format!("{PROBLEM_TYPE_PREFIX}{}", self.kind.name())));
         members.insert("title".into(), json!(self.kind.title()));
         members.insert("status".into(), json!(self.status));
         members.insert("detail".into(), json!(self.detail));

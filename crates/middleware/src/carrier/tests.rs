@@ -29,17 +29,37 @@ fn a_key_travels_in_one_carrier() {
     check(&[("idempotency-key", "\"k\"")], true, Ok(("k", false)));
     check(&[(REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_FIRST_SENT, DATE)], true, Ok(("k", true)));
     // A UUID in either case is the same one; other texts are not folded.
-    check(&[(REPEATABILITY_REQUEST_ID, ID), (REPEATABILITY_FIRST_SENT, DATE)], true, Ok((&ID.to_ascii_lowercase(), true)));
+    check(
+        &[(REPEATABILITY_REQUEST_ID, ID), (REPEATABILITY_FIRST_SENT, DATE)],
+        true,
+        Ok((&ID.to_ascii_lowercase(), true)),
+    );
     check(&[(REPEATABILITY_REQUEST_ID, "Order-A"), (REPEATABILITY_FIRST_SENT, DATE)], true, Ok(("Order-A", true)));
     check(&[("idempotency-key", ID)], true, Ok((ID, false)));
     check(&[], true, Err("MissingKey"));
     check(&[(REPEATABILITY_REQUEST_ID, "k")], true, Err("First-Sent is missing"));
     check(&[(REPEATABILITY_FIRST_SENT, DATE)], true, Err("Request-ID is missing"));
-    check(&[(REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_FIRST_SENT, DATE), (REPEATABILITY_FIRST_SENT, DATE)], true, Err("came twice"));
-    check(&[(REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_FIRST_SENT, DATE)], true, Err("KeyRepeated"));
+    check(
+        &[(REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_FIRST_SENT, DATE), (REPEATABILITY_FIRST_SENT, DATE)],
+        true,
+        Err("came twice"),
+    );
+    check(
+        &[(REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_FIRST_SENT, DATE)],
+        true,
+        Err("KeyRepeated"),
+    );
     check(&[(REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_FIRST_SENT, "yesterday")], true, Err("no HTTP date"));
-    check(&[(REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_FIRST_SENT, DATE), ("idempotency-key", "k")], true, Err("send one of them"));
+    check(
+        &[(REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_FIRST_SENT, DATE), ("idempotency-key", "k")],
+        true,
+        Err("send one of them"),
+    );
     // Switched off, the second carrier is not there.
     check(&[(REPEATABILITY_REQUEST_ID, "k"), (REPEATABILITY_FIRST_SENT, DATE)], false, Err("MissingKey"));
-    check(&[(REPEATABILITY_REQUEST_ID, "r"), (REPEATABILITY_FIRST_SENT, DATE), ("idempotency-key", "k")], false, Ok(("k", false)));
+    check(
+        &[(REPEATABILITY_REQUEST_ID, "r"), (REPEATABILITY_FIRST_SENT, DATE), ("idempotency-key", "k")],
+        false,
+        Ok(("k", false)),
+    );
 }

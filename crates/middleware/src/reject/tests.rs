@@ -13,7 +13,7 @@ use counterfoil_store::ErrorKind;
 use http::HeaderValue;
 use http_body_util::BodyExt as _;
 
-use super::{Doubt, Rejection, reject};
+use super::{Doubt, Rejection, reject, statuses};
 use crate::principal::PrincipalFault;
 use crate::settings::Terms;
 
@@ -115,5 +115,25 @@ fn an_operation_overrides_a_status_but_not_that_of_its_own_doubt() {
     ];
     for (rejection, expected) in table {
         assert_eq!(reject(&rejection, &terms, None).status().as_u16(), expected, "{rejection:?}");
+    }
+}
+
+/// The published contract lists these; one that was missing would be an answer that nobody was told of.
+#[test]
+fn no_answer_has_a_status_that_is_not_told() {
+    let overridden = ProblemType::ALL.into_iter().zip(430..).collect();
+    let (first_sent, age_max) = (Timestamp::from_millis(0), Duration::from_secs(1));
+    let unusual = [
+        Rejection::MalformedCarrier { why: "send one of them" },
+        Rejection::TooEarly,
+        Rejection::TooOld { first_sent, age_max },
+    ];
+    let all: Vec<_> = rejections().into_iter().chain(unusual).collect();
+    for terms in [Terms::default(), Terms { statuses: overridden, ..Terms::default() }] {
+        for rejection in &all {
+            let told = statuses(rejection.row().kind, &terms);
+            let status = reject(rejection, &terms, None).status().as_u16();
+            assert!(told.contains(&status), "{rejection:?} was answered with {status}, and told are {told:?}");
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops there")]
 
+mod contract;
 mod counted;
 mod coupled;
 mod drain;
@@ -16,4 +17,5 @@ mod outage;
 mod remembered;
 mod routes;
 mod runs;
+mod schema;
 mod store;

@@ -37,6 +37,7 @@ pub(super) fn print(config: &Config) -> String {
     page.setting("upstream", &config.upstream, ToString::to_string);
     page.setting("store", &config.store, ToString::to_string);
     page.setting("forward_key", &config.forward_key, |flag| *flag);
+    page.setting("publish_contract", &config.publish_contract, |flag| *flag);
     page.setting("repeatability", &config.repeatability, |flag| *flag);
     page.setting("replay_headers", &config.replay_headers, |names| {
         names.iter().map(|name| name.as_str().to_owned()).collect::<Vec<_>>()

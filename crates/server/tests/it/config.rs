@@ -151,6 +151,7 @@ admin = "127.0.0.1:9999"
 upstream = "http://orders.internal:8080/"
 store = "sqlite:/var/lib/counterfoil/receipts.db"
 forward_key = true
+publish_contract = false
 repeatability = true
 replay_headers = ["x-order-id", "X-Cost"]
 
@@ -218,6 +219,7 @@ admin = "0.0.0.0:8788"
 upstream = "http://127.0.0.1:9000/api"
 store = "oracle:xe"
 forward_key = "yes"
+publish_contract = "yes"
 color = "red"
 replay_headers = ["Set-Cookie", "x order"]
 
@@ -363,9 +365,7 @@ fn proxy_of_itself() {
 /// What is printed is a file that says the same.
 #[test]
 fn printed_form_reads_back() {
-    for name in
-        ["blueprint", "least", "everything-set", "principal-jwt", "principal-forward-auth", "carried", "unix"]
-    {
+    for name in ["blueprint", "least", "everything-set", "principal-jwt", "principal-forward-auth", "carried", "unix"] {
         let path = format!("{}/tests/it/config/{name}.txt", env!("CARGO_MANIFEST_DIR"));
         let printed = std::fs::read_to_string(path).unwrap();
         let again = Config::read(Some(&printed), &|_| None, &Flags::default()).unwrap().print();

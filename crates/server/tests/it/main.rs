@@ -9,6 +9,7 @@ mod authority;
 mod caller;
 mod config;
 mod config_principal;
+mod contract;
 mod faults;
 mod faulty;
 mod golden;
