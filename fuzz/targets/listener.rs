@@ -30,7 +30,8 @@ const REAL_MIN: Duration = Duration::from_secs(5);
 /// After so many steps without a byte a caller has its answers.
 const QUIET_STEPS: usize = 2;
 
-const SETTINGS: &str = r#"
+/// What the server is told; the operations are those that `upstream` counts.
+pub(crate) const SETTINGS: &str = r#"
 forward_key = true
 [principal]
 from = "none"
@@ -47,17 +48,17 @@ match = "PATCH /orders/{id}"
 
 pub(super) fn check(input: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build();
-    let answers = runtime.and_then(|runtime| runtime.block_on(played(input)));
+    let answers = runtime.and_then(|runtime| runtime.block_on(played(SETTINGS, input)));
     match answers {
         Ok(answers) => answers.iter().for_each(|answer| answered(input, answer)),
         Err(error) => panic!("the machine gives no socket: {error}"),
     }
 }
 
-/// What each of the three connections was answered.
-pub(crate) async fn played(input: &[u8]) -> std::io::Result<[Vec<u8>; 3]> {
+/// What each of the three connections to a server with `settings` was answered.
+pub(crate) async fn played(settings: &str, input: &[u8]) -> std::io::Result<[Vec<u8>; 3]> {
     let upstream = Upstream::start().await?;
-    let server = Server::start(config(upstream.address)).await.unwrap_or_else(|error| panic!("{error}"));
+    let server = Server::start(config(settings, upstream.address)).await.unwrap_or_else(|error| panic!("{error}"));
     let proxy = server.address().to_string().parse().unwrap_or(upstream.address);
     let (stop, stopped) = oneshot::channel::<()>();
     let running = tokio::spawn(server.run(async {
@@ -78,7 +79,7 @@ pub(crate) async fn played(input: &[u8]) -> std::io::Result<[Vec<u8>; 3]> {
     Ok([first?, second?, third])
 }
 
-fn config(upstream: SocketAddr) -> Config {
+fn config(settings: &str, upstream: SocketAddr) -> Config {
     let flags = Flags {
         listen: Some("127.0.0.1:0".to_owned()),
         admin: Some("127.0.0.1:0".to_owned()),
@@ -86,7 +87,7 @@ fn config(upstream: SocketAddr) -> Config {
         store: Some("memory:".to_owned()),
         principal: None,
     };
-    Config::read(Some(SETTINGS), &|_| None, &flags).unwrap_or_else(|faults| panic!("{faults}"))
+    Config::read(Some(settings), &|_| None, &flags).unwrap_or_else(|faults| panic!("{faults}"))
 }
 
 /// Sends `input`, takes what is answered until nothing more comes, ends its side, and waits for the other's end.

@@ -10,7 +10,10 @@ mod records;
 mod upstream;
 
 #[cfg(not(feature = "libfuzzer"))]
-pub(crate) use self::{listener::played, upstream::judge};
+pub(crate) use self::{
+    listener::{SETTINGS, played},
+    upstream::judge,
+};
 
 /// Takes any bytes; panics where a property does not hold.
 pub(crate) type Check = fn(&[u8]);

@@ -100,7 +100,7 @@ pub(crate) fn judge(bytes: &[u8], address: SocketAddr) -> Result<Option<Request>
     let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
     let (head, body) = bytes.split_at(end + 4);
     let head = &head[..end];
-    if head.iter().any(|byte| *byte == 0) {
+    if head.contains(&0) {
         return Err("a NUL in the header");
     }
     let mut lines = head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));

@@ -2,6 +2,7 @@
 //!
 //! What does not belong here: the properties, which are in `targets`.
 #![no_main]
+#![allow(clippy::expect_used, clippy::panic, reason = "a property that does not hold is a panic, here as in a test")]
 
 use std::sync::LazyLock;
 

@@ -2,6 +2,8 @@
 //! properties can fail: faults planted in what they look at are seen.
 //!
 //! What does not belong here: tests of what was mended, which stand in the crate that was at fault.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "all of this is tests, helpers included")]
+#![allow(clippy::print_stdout, reason = "a failure is about the input that was named last")]
 
 use std::fs;
 use std::net::SocketAddr;
@@ -10,7 +12,7 @@ use std::path::{Path, PathBuf};
 #[path = "../targets/mod.rs"]
 mod targets;
 
-use targets::{TARGETS, judge, played};
+use targets::{SETTINGS, TARGETS, judge, played};
 
 fn corpus(target: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
@@ -41,10 +43,14 @@ fn the_script_knows_every_target() {
     assert_eq!(folders.count(), TARGETS.len(), "a folder without a target is never replayed");
 }
 
+fn seed(name: &str) -> Vec<u8> {
+    let path = corpus("listener").into_iter().find(|path| path.ends_with(name)).unwrap();
+    fs::read(path).unwrap()
+}
+
 /// Statuses of the answers on the first and the last connection, and whether the last was replayed.
 async fn statuses(name: &str) -> ([Vec<String>; 2], bool) {
-    let path = corpus("listener").into_iter().find(|path| path.ends_with(name)).unwrap();
-    let [first, _, third] = played(&fs::read(path).unwrap()).await.unwrap();
+    let [first, _, third] = played(SETTINGS, &seed(name)).await.unwrap();
     let read = |answer: &[u8]| {
         let text = String::from_utf8_lossy(answer).into_owned();
         text.lines().filter_map(|line| Some(line.split("HTTP/1.1 ").nth(1)?.get(..3)?.to_owned())).collect::<Vec<_>>()
@@ -68,6 +74,14 @@ async fn the_listeners_seeds_get_through() {
         let expected = [first, third].map(|statuses| statuses.iter().map(|status| (*status).to_owned()).collect());
         assert_eq!(statuses(name).await, (expected, replayed), "{name}");
     }
+}
+
+/// Planted: a server that guards another route lets the action through on every connection, and that is seen.
+#[tokio::test(start_paused = true)]
+#[should_panic(expected = "reached the upstream more than once")]
+async fn an_action_that_comes_twice_is_seen() {
+    let elsewhere = SETTINGS.replace("POST /orders", "POST /elsewhere");
+    drop(played(&elsewhere, &seed("order")).await);
 }
 
 #[test]
