@@ -46,8 +46,10 @@ def tell(answer):
 
 
 order = {"item": "pen", "count": 1}
+# Each twice at the same time.
+keys = sorted(["k-1", "k-2", "k-3", "k-4"] * 2)
 with ThreadPoolExecutor(8) as threads:
-    for answer in threads.map(lambda key: post("/orders", key, order), ["k-1", "k-2", "k-3", "k-4"] * 2):
+    for answer in threads.map(lambda key: post("/orders", key, order), keys):
         tell(answer)
 tell(post("/orders", "k-1", {"item": "pen", "count": 2}))
 tell(post("/hold", "k-5", order, IMPATIENT))
