@@ -67,7 +67,7 @@ struct Chromium(Process);
 impl Chromium {
     fn open(home: &Path, url: &str) -> Self {
         let mut command = Command::new("chromium");
-        command.env("HOME", home).env_remove("XDG_CONFIG_HOME").env_remove("XDG_CACHE_HOME");
+        command.env("HOME", home).env("TMPDIR", home).env_remove("XDG_CONFIG_HOME").env_remove("XDG_CACHE_HOME");
         command.arg(format!("--user-data-dir={}", home.join("profile").display()));
         command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic"]);
         command.args(["--no-first-run", "--disable-background-networking", "--disable-component-update"]);

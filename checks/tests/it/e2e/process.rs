@@ -47,7 +47,7 @@ impl Process {
 
     fn spawn(command: &mut Command) -> Self {
         let command = alone(command).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}: ./test installs it"));
         let out = lines(child.stdout.take().expect("its output is piped"));
         let errors = lines(child.stderr.take().expect("its errors are piped"));
         Self { child, out, errors }
