@@ -1,10 +1,14 @@
-//! Real clients against real processes: `curl` and the Python package `stripe` in front, `counterfoil serve` between,
-//! a service of ours or the Python package `httpbin` behind.
+//! Real clients against real processes: `curl`, the Python packages `stripe` and `httpx`, a browser or nginx in front,
+//! `counterfoil serve` between, a service of ours, nginx or the Python package `httpbin` behind.
 //!
 //! What does not belong here: what one part alone promises, which is tested beside that part.
 
+mod browser;
 mod curl;
 mod files;
+mod nginx;
+mod nginx_behind;
+mod nginx_front;
 mod process;
 mod proxied;
 mod python;

@@ -4,6 +4,8 @@
 
 use std::{
     io::{BufRead, BufReader, Read},
+    net::TcpListener,
+    os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
     sync::mpsc::{Receiver, channel},
@@ -33,8 +35,19 @@ pub(super) struct Process {
 impl Process {
     /// Starts it without what this process's environment says to Counterfoil.
     pub(super) fn start(command: &mut Command) -> Self {
-        let command = alone(command).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+        Self::spawn(command.stdin(Stdio::null()))
+    }
+
+    /// Starts it with `listener` as its standard input: what connects already waits until it accepts. The command goes
+    /// with it, so that the listener closes when the program ends.
+    pub(super) fn listening(mut command: Command, listener: TcpListener) -> Self {
+        listener.set_nonblocking(true).expect("a socket that does not block");
+        Self::spawn(command.stdin(Stdio::from(OwnedFd::from(listener))))
+    }
+
+    fn spawn(command: &mut Command) -> Self {
+        let command = alone(command).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}: ./test installs it"));
         let out = lines(child.stdout.take().expect("its output is piped"));
         let errors = lines(child.stderr.take().expect("its errors are piped"));
         Self { child, out, errors }
@@ -42,7 +55,14 @@ impl Process {
 
     /// The next line of its output.
     pub(super) fn line(&self) -> String {
-        self.out.recv_timeout(LINE_WITHIN).expect("it says another line")
+        self.out
+            .recv_timeout(LINE_WITHIN)
+            .unwrap_or_else(|_| panic!("it says no other line, but logs:\n{}", self.log()))
+    }
+
+    /// What else it has logged so far.
+    pub(super) fn log(&self) -> String {
+        self.errors.try_iter().collect::<Vec<_>>().join("\n")
     }
 
     /// What follows `mark` on the next line of its log that holds it. Blocks until that line comes.

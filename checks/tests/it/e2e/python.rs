@@ -1,9 +1,13 @@
-//! Python packages as they are: `stripe` as the client, `httpbin` as the service.
+//! Python packages as they are: `stripe` and `httpx` as clients, `httpbin` as the service.
 //!
 //! `./test` installs them, pinned, and names their interpreter in `COUNTERFOIL_PYTHON`. What does not belong here: what
 //! our own service can show as well (`proxied`).
 
-use std::{path::Path, process::Command};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -12,12 +16,18 @@ use super::{
     curl::{get, post},
     process::Process,
     served::Served,
+    upstream::Upstream,
 };
 
 fn python() -> Command {
     let interpreter = std::env::var_os("COUNTERFOIL_PYTHON")
         .expect("COUNTERFOIL_PYTHON names no interpreter: run ./test, which installs the packages and sets it");
     Command::new(interpreter)
+}
+
+/// A program that stands beside this file.
+fn program(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/e2e").join(name)
 }
 
 /// `httpbin` on a free port, with one worker, so that its log has the requests in order.
@@ -57,8 +67,7 @@ fn stripe_pays_once() {
     let home = tempfile::tempdir().expect("a directory");
     let httpbin = Httpbin::start(home.path());
     let served = Served::start(&home.path().join("counterfoil.db"), &httpbin.url);
-    let client = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/e2e/stripe_client.py");
-    let output = python().arg(client).arg(served.url("/anything")).output().expect("python runs");
+    let output = python().arg(program("stripe_client.py")).arg(served.url("/anything")).output().expect("python runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let said = String::from_utf8(output.stdout).expect("it says text");
     let answers: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -113,5 +122,40 @@ fn each_status_is_kept_released_or_doubted() {
     assert_eq!(of(&[200, 201, 302, 404, 409, 500, 501]), 7, "kept: asked once each: {asked:?}");
     assert_eq!(of(&[400, 401, 403, 422, 429]), 10, "released: asked each time: {asked:?}");
     assert_eq!(of(&[502, 503, 504]), 3, "in doubt: never asked again: {asked:?}");
+    served.stop();
+}
+
+#[test]
+fn httpx_races_from_a_pool_and_gives_up_waiting() {
+    let home = tempfile::tempdir().expect("a directory");
+    let upstream = Upstream::start();
+    let served = Served::configured(home.path(), upstream.url(), "defaults.duplicates = \"wait 30s\"\n");
+    let mut client = Process::start(python().arg(program("httpx_client.py")).arg(served.url("")));
+    let answer = || serde_json::from_str::<Value>(&client.line()).expect("JSON");
+
+    let (mut fresh, mut replayed, mut connections) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    for _ in 0..8 {
+        let answer = answer();
+        assert_eq!((&answer["status"], &answer["version"]), (&Value::from(201), &Value::from("HTTP/1.1")), "{answer}");
+        let of = if answer["replayed"] == "true" { &mut replayed } else { &mut fresh };
+        of.insert((answer["key"].to_string(), answer["body"].to_string()));
+        connections.insert(answer["connection"].to_string());
+    }
+    assert_eq!((fresh.len(), &fresh), (4, &replayed), "each key was run once, and its second request got the same");
+    assert_eq!(upstream.calls(), 4);
+    let changed = answer();
+    assert_eq!((&changed["status"], &changed["type"]), (&422.into(), &"application/problem+json".into()), "{changed}");
+    connections.insert(changed["connection"].to_string());
+    assert!(connections.len() <= 2, "no answer of ours ends a connection: {connections:?}");
+
+    upstream.wait_held();
+    let cut = answer();
+    assert_eq!(cut["error"], "ReadTimeout", "{cut}");
+    // Its retry waits for what runs, or comes later and finds the receipt.
+    upstream.release();
+    let retried = answer();
+    assert_eq!((&retried["status"], &retried["replayed"]), (&201.into(), &"true".into()), "{retried}");
+    assert_eq!(upstream.calls(), 5);
+    assert!(client.end().success(), "it ends in order");
     served.stop();
 }

@@ -31,6 +31,15 @@ impl Served {
         Self::with(&["--principal", "none", "--store", &place(store), "--upstream", upstream], None)
     }
 
+    /// One tenant, a new store in `home`, and what `more` says in the configuration file.
+    pub(super) fn configured(home: &Path, upstream: &str, more: &str) -> Self {
+        let config = home.join("counterfoil.toml");
+        std::fs::write(&config, format!("upstream = \"{upstream}\"\nprincipal.from = \"none\"\n{more}"))
+            .expect("a file");
+        let config = config.to_str().expect("a path of text");
+        Self::with(&["--config", config, "--store", &place(&home.join("counterfoil.db"))], None)
+    }
+
     /// With these arguments, in `directory` where one is given, on addresses that the system chooses.
     pub(super) fn with(arguments: &[&str], directory: Option<&Path>) -> Self {
         let mut command = Command::new(counterfoil());

@@ -69,20 +69,7 @@ impl Upstream {
 
 impl Inside {
     fn answer(&self, mut stream: &TcpStream) -> std::io::Result<()> {
-        let mut from = BufReader::new(stream);
-        let (mut first, mut length) = (String::new(), 0);
-        from.read_line(&mut first)?;
-        loop {
-            let mut line = String::new();
-            from.read_line(&mut line)?;
-            match line.trim_end().to_ascii_lowercase().split_once(": ") {
-                Some(("content-length", bytes)) => length = bytes.parse().unwrap_or_default(),
-                Some(_) => {}
-                None => break,
-            }
-        }
-        let mut body = vec![0; length];
-        from.read_exact(&mut body)?;
+        let (first, _) = read_request(stream)?;
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         if first.contains(" /hold") {
             let _ = self.held.send(());
@@ -92,4 +79,23 @@ impl Inside {
         let head = "HTTP/1.1 201 Created\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: ";
         write!(stream, "{head}{}\r\n\r\n{said}", said.len())
     }
+}
+
+/// A request's first line and its body, which has a length.
+pub(super) fn read_request(stream: &TcpStream) -> std::io::Result<(String, Vec<u8>)> {
+    let mut from = BufReader::new(stream);
+    let (mut first, mut length) = (String::new(), 0);
+    from.read_line(&mut first)?;
+    loop {
+        let mut line = String::new();
+        from.read_line(&mut line)?;
+        match line.trim_end().to_ascii_lowercase().split_once(": ") {
+            Some(("content-length", bytes)) => length = bytes.parse().unwrap_or_default(),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    let mut body = vec![0; length];
+    from.read_exact(&mut body)?;
+    Ok((first, body))
 }
