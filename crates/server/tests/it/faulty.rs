@@ -1,8 +1,8 @@
-//! A fault upstream: it follows a script on every connection, byte by byte, and counts connections and requests.
+//! A fault upstream: it follows a script on every connection, byte by byte, and counts connections, requests and effects.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -18,6 +18,8 @@ pub(crate) enum Step {
     Read(usize),
     /// Reads a whole request (HTTP/2) and counts it.
     Two,
+    /// Does what it was asked: an effect.
+    Act,
     /// Sends these bytes.
     Send(Vec<u8>),
     /// Sends the same byte for ever, at short intervals.
@@ -42,28 +44,40 @@ pub(crate) struct Faulty {
 struct Counts {
     connections: AtomicUsize,
     requests: AtomicUsize,
+    /// The connection that each effect was asked for on, from 0.
+    effects: Mutex<Vec<usize>>,
     asked: Notify,
     left: Notify,
 }
 
 impl Faulty {
     pub(crate) async fn start(script: Vec<Step>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), vec![script])
+    }
+
+    /// Each connection follows the script of its number, and those after the last script follow that one.
+    pub(crate) fn on(listener: TcpListener, scripts: Vec<Vec<Step>>) -> Self {
         let address = listener.local_addr().unwrap();
         let counts = Arc::new(Counts::default());
         let count = counts.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                count.connections.fetch_add(1, Ordering::SeqCst);
-                let (script, count) = (script.clone(), count.clone());
+                let number = count.connections.fetch_add(1, Ordering::SeqCst);
+                let script = scripts.get(number).or(scripts.last()).cloned().unwrap_or_default();
+                let count = count.clone();
                 tokio::spawn(async move {
                     // A connection that the other side breaks off ends its script.
-                    drop(play(stream, &script, &count).await);
+                    drop(play(stream, &script, number, &count).await);
                     count.left.notify_one();
                 });
             }
         });
         Self { address, counts }
+    }
+
+    /// The number of the connection, from 0, that each effect so far was asked for on.
+    pub(crate) fn effects(&self) -> Vec<usize> {
+        self.counts.effects.lock().unwrap().clone()
     }
 
     /// Connections and requests so far.
@@ -82,7 +96,7 @@ impl Faulty {
     }
 }
 
-async fn play(mut stream: TcpStream, script: &[Step], counts: &Counts) -> std::io::Result<()> {
+async fn play(mut stream: TcpStream, script: &[Step], number: usize, counts: &Counts) -> std::io::Result<()> {
     for step in script {
         match step {
             Step::Head => {
@@ -99,6 +113,7 @@ async fn play(mut stream: TcpStream, script: &[Step], counts: &Counts) -> std::i
                 counts.requests.fetch_add(1, Ordering::SeqCst);
                 counts.asked.notify_one();
             }
+            Step::Act => counts.effects.lock().unwrap().push(number),
             Step::Send(bytes) => stream.write_all(bytes).await?,
             Step::Drip(byte) => {
                 let mut timer = tokio::time::interval(Duration::from_millis(50));

@@ -12,6 +12,7 @@ mod faulty;
 mod golden;
 mod inbound;
 mod outbound;
+mod outcomes;
 mod polite;
 mod proxy;
 mod reference;
