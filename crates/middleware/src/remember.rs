@@ -90,6 +90,11 @@ impl Answered {
         }
     }
 
+    /// Whether its body broke off.
+    pub(crate) const fn is_broken(&self) -> bool {
+        matches!(self.body, AnswerBody::Broken)
+    }
+
     /// The status that was answered.
     pub(crate) const fn status(&self) -> StatusCode {
         self.parts.status
@@ -107,6 +112,15 @@ impl Answered {
 }
 
 impl Failed {
+    /// The end of a handler whose time was over.
+    pub(crate) fn late() -> Self {
+        Self::Fault(Fault::TimedOut("the handler's time was over".to_owned()))
+    }
+
+    pub(crate) const fn is_broken(&self) -> bool {
+        matches!(self, Self::Fault(Fault::Broken(_)))
+    }
+
     /// What a service's error says: a fault, boxed or not, tells it; every other error tells nothing.
     pub(crate) fn error<E: Display + 'static>(error: E) -> Self {
         let text = error.to_string();

@@ -124,9 +124,20 @@ pub(crate) async fn race(
 ) -> Result<HandlerEnd, Doubt> {
     tokio::select! {
         biased;
-        ended = handler => Ok(ended.unwrap_or_else(|error| Err(Failed::task(&error)))),
+        ended = handler => {
+            let ended = ended.unwrap_or_else(|error| Err(Failed::task(&error)));
+            // Whoever forwards the request ends its connection at the same limit: what broke off then was cut off by it.
+            Ok(if is_broken(&ended) && Instant::now() >= limit { Err(Failed::late()) } else { ended })
+        }
         () = tokio::time::sleep_until(limit) => Err(Doubt::TimedOut),
         () = drain.ending() => Err(Doubt::Stopped),
+    }
+}
+
+fn is_broken(ended: &HandlerEnd) -> bool {
+    match ended {
+        Ok(answered) => answered.is_broken(),
+        Err(failed) => failed.is_broken(),
     }
 }
 

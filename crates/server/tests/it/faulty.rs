@@ -46,7 +46,10 @@ struct Counts {
     requests: AtomicUsize,
     /// The connection that each effect was asked for on, from 0.
     effects: Mutex<Vec<usize>>,
+    /// Connections whose script is at its end.
+    played: AtomicUsize,
     asked: Notify,
+    rested: Notify,
     left: Notify,
 }
 
@@ -65,11 +68,7 @@ impl Faulty {
                 let number = count.connections.fetch_add(1, Ordering::SeqCst);
                 let script = scripts.get(number).or(scripts.last()).cloned().unwrap_or_default();
                 let count = count.clone();
-                tokio::spawn(async move {
-                    // A connection that the other side breaks off ends its script.
-                    drop(play(stream, &script, number, &count).await);
-                    count.left.notify_one();
-                });
+                tokio::spawn(serve(stream, script, number, count));
             }
         });
         Self { address, counts }
@@ -85,6 +84,18 @@ impl Faulty {
         (self.counts.connections.load(Ordering::SeqCst), self.counts.requests.load(Ordering::SeqCst))
     }
 
+    /// Waits until every connection so far is at the end of its script, or was broken off before.
+    pub(crate) async fn rested(&self) {
+        loop {
+            let mut rested = std::pin::pin!(self.counts.rested.notified());
+            rested.as_mut().enable();
+            if self.counts.played.load(Ordering::SeqCst) >= self.counts.connections.load(Ordering::SeqCst) {
+                return;
+            }
+            rested.await;
+        }
+    }
+
     /// Waits for a request that nobody waited for yet.
     pub(crate) async fn asked(&self) {
         self.counts.asked.notified().await;
@@ -96,11 +107,23 @@ impl Faulty {
     }
 }
 
-async fn play(mut stream: TcpStream, script: &[Step], number: usize, counts: &Counts) -> std::io::Result<()> {
+async fn serve(mut stream: TcpStream, script: Vec<Step>, number: usize, counts: Arc<Counts>) {
+    // A connection that the other side breaks off ends its script.
+    let open = play(&mut stream, &script, number, &counts).await.unwrap_or(false);
+    counts.played.fetch_add(1, Ordering::SeqCst);
+    counts.rested.notify_waiters();
+    let mut rest = [0; 4096];
+    while open && stream.read(&mut rest).await.is_ok_and(|count| count > 0) {}
+    drop(stream);
+    counts.left.notify_one();
+}
+
+/// Follows a script; the answer is whether the connection is still open on this side.
+async fn play(stream: &mut TcpStream, script: &[Step], number: usize, counts: &Counts) -> std::io::Result<bool> {
     for step in script {
         match step {
             Step::Head => {
-                head(&mut stream).await?;
+                head(stream).await?;
                 counts.requests.fetch_add(1, Ordering::SeqCst);
                 counts.asked.notify_one();
             }
@@ -109,7 +132,7 @@ async fn play(mut stream: TcpStream, script: &[Step], number: usize, counts: &Co
                 stream.read_exact(&mut bytes).await?;
             }
             Step::Two => {
-                two(&mut stream).await?;
+                two(stream).await?;
                 counts.requests.fetch_add(1, Ordering::SeqCst);
                 counts.asked.notify_one();
             }
@@ -122,16 +145,17 @@ async fn play(mut stream: TcpStream, script: &[Step], number: usize, counts: &Co
                     stream.write_all(&[*byte]).await?;
                 }
             }
-            Step::Close => return stream.shutdown().await,
+            Step::Close => {
+                stream.shutdown().await?;
+                return Ok(false);
+            }
             Step::Reset => {
                 stream.set_zero_linger()?;
-                return Ok(());
+                return Ok(false);
             }
         }
     }
-    let mut rest = [0; 4096];
-    while stream.read(&mut rest).await? > 0 {}
-    Ok(())
+    Ok(true)
 }
 
 async fn head(stream: &mut TcpStream) -> std::io::Result<()> {

@@ -26,7 +26,7 @@ use crate::golden;
 use crate::running::{Running, config_before};
 
 /// Rows that are tried at once.
-const AT_ONCE: usize = 96;
+const AT_ONCE: usize = 64;
 /// More than a lease, on the store's clock.
 const LEASE_OVER: Duration = Duration::from_secs(31);
 
@@ -53,7 +53,7 @@ async fn every_outcome() {
     let mut rows = JoinSet::new();
     let kinds = upstreams::all();
     for (block, behaviour) in Behaviour::ALL.into_iter().enumerate() {
-        for (line, kind) in kinds.clone().into_iter().enumerate() {
+        for (line, kind) in kinds.iter().filter(|kind| behaviour.meets(kind.name)).cloned().enumerate() {
             let places = places.clone();
             rows.spawn(async move {
                 let place = places.acquire_owned().await.unwrap();
@@ -77,7 +77,6 @@ async fn every_outcome() {
         text.push_str(&row);
     }
     assert!(wrong.is_empty(), "{}", wrong.concat());
-    assert_eq!(rows.len(), Behaviour::ALL.len() * kinds.len());
     golden::check("outcomes.txt", &text);
 }
 
@@ -133,6 +132,9 @@ async fn settled(store: &FaultyStore<MemoryStore>) {
 }
 
 async fn seen(answer: Answer, store: &FaultyStore<MemoryStore>, upstream: Option<&Faulty>) -> Asked {
+    if let Some(upstream) = upstream {
+        upstream.rested().await;
+    }
     let standing = standing(store).await;
     let (effects, connections) = upstream.map(|it| (it.effects(), it.counts().0)).unwrap_or_default();
     Asked { answer, standing, effects, connections }

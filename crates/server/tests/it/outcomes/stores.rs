@@ -47,6 +47,13 @@ impl Behaviour {
         B::NextReadFails,
     ];
 
+    /// Whether it is tried with this upstream. Where the claim is given up, which takes seconds, nothing is sent: one
+    /// upstream of each class shows that the next request is the first.
+    pub(super) fn meets(self, kind: &str) -> bool {
+        let classes = ["answers 201", "answers 400", "answers 503", "refuses the connection", "streams events"];
+        self != B::ClaimNeverAnswered || classes.contains(&kind)
+    }
+
     pub(super) const fn title(self) -> &'static str {
         match self {
             B::Works => "works",

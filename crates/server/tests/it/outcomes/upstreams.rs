@@ -107,7 +107,7 @@ fn cut() -> Vec<Kind> {
     let status = || send("HTTP/1.1 201 Created\r\n");
     let half = || send("HTTP/1.1 201 Created\r\ncontent-length: 9\r\n\r\nfirst");
     let chunks = |rest| send(format!("HTTP/1.1 201 Created\r\ntransfer-encoding: chunked\r\n\r\n{rest}"));
-    let later = "[defaults]\nhandler = \"1s\"\n";
+    let later = "[defaults]\nhandler = \"2s\"\n";
     let late = |name, what| Kind { more: later, ..one(name, what) };
     vec![
         one("resets before the head", vec![Act, Reset]),
