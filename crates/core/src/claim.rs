@@ -1,9 +1,12 @@
 //! "May I run this?": an identity, what was asked, and the lease that would be taken.
 //! The answer is `action::decide`; drawing the lease's random id belongs to `store::gate`.
 
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::{HeaderMap, Method};
 
 use crate::fingerprint::{BodyError, Fingerprint, Parts, Rule};
 use crate::identity::{Identity, Key};
@@ -12,18 +15,31 @@ use crate::record::{Holder, Lease, LeaseId, Record, State, Why};
 use crate::time::Timestamp;
 
 /// What was asked, owned: the parts that any rule can make a fingerprint of.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 pub struct Asked {
-    /// The method, as sent.
-    pub method: String,
+    /// The method, as sent; `None`: it was no HTTP request.
+    pub method: Option<Method>,
     /// The normalised path.
-    pub path: String,
+    pub path: Arc<str>,
     /// The query without its question mark, as sent.
     pub query: String,
-    /// All headers in order, names in lower case.
-    pub headers: Vec<(String, Bytes)>,
+    /// All headers; the lines of one name in order.
+    pub headers: HeaderMap,
     /// The whole body. A body that is not available is an error of the caller's, never an empty one here.
     pub body: Bytes,
+}
+
+impl fmt::Debug for Asked {
+    /// Sizes instead of headers and body: they are the caller's secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Asked")
+            .field("method", &self.method)
+            .field("path", &self.path)
+            .field("query_bytes", &self.query.len())
+            .field("header_lines", &self.headers.len())
+            .field("body_bytes", &self.body.len())
+            .finish()
+    }
 }
 
 impl Asked {
@@ -35,9 +51,9 @@ impl Asked {
 
     fn fingerprint(&self, rule: &Rule, operation: &str) -> Result<Fingerprint, BodyError> {
         let headers: Vec<(&str, &[u8])> =
-            self.headers.iter().map(|(name, value)| (name.as_str(), value.as_ref())).collect();
+            self.headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
         rule.fingerprint(&Parts {
-            method: &self.method,
+            method: self.method.as_ref().map_or("", Method::as_str),
             operation,
             path: &self.path,
             query: &self.query,

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::{Arc, LazyLock};
 
 use sha2::{Digest as _, Sha256};
 
@@ -23,7 +24,7 @@ pub const SCOPE_NAME_BYTES_MAX: usize = 64;
 ///
 /// A key is no secret, but it may be anything a client chose: `Debug` does not print it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(String);
+pub struct Key(Arc<str>);
 
 impl Key {
     /// Checks `text`.
@@ -40,7 +41,7 @@ impl Key {
         }
         match text.bytes().position(|byte| !(0x20..=0x7e).contains(&byte)) {
             Some(at) => Err(Error::KeyCharacter { at }),
-            None => Ok(Self(text)),
+            None => Ok(Self(text.into())),
         }
     }
 
@@ -59,7 +60,7 @@ impl fmt::Debug for Key {
 
 /// The stable name of what is done: `create-order`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Operation(String);
+pub struct Operation(Arc<str>);
 
 impl Operation {
     /// Checks `name`: 1 to 1,024 bytes.
@@ -71,7 +72,7 @@ impl Operation {
         if name.is_empty() || name.len() > OPERATION_BYTES_MAX {
             return Err(Error::OperationLength { bytes: name.len() });
         }
-        Ok(Self(name))
+        Ok(Self(name.into()))
     }
 
     /// The name.
@@ -82,14 +83,17 @@ impl Operation {
 }
 
 /// The verified principal and any further dimension (region, mode), as named parts in the order of their names.
+///
+/// Kept as the length-prefixed bytes of [`Scope::as_bytes`].
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Scope(BTreeMap<String, String>);
+pub struct Scope(Arc<[u8]>);
 
 impl Scope {
     /// The scope of a service without tenants, said aloud: one part `tenant` = `single`.
     #[must_use]
     pub fn single_tenant() -> Self {
-        Self(BTreeMap::from([("tenant".to_owned(), "single".to_owned())]))
+        static SINGLE: LazyLock<Scope> = LazyLock::new(|| Scope::framed([("tenant", "single")].into_iter()));
+        SINGLE.clone()
     }
 
     /// A scope of one verified principal.
@@ -125,26 +129,33 @@ impl Scope {
         if named.is_empty() {
             return Err(Error::Scope("it needs a part: a caller without a principal has no scope"));
         }
-        Ok(Self(named))
+        Ok(Self::framed(named.iter().map(|(name, value)| (name.as_str(), value.as_str()))))
+    }
+
+    /// Parts that were checked, in the order of their names.
+    fn framed<'p>(parts: impl Iterator<Item = (&'p str, &'p str)>) -> Self {
+        let mut bytes = Vec::new();
+        for (name, value) in parts {
+            push_prefixed(&mut bytes, name.as_bytes());
+            push_prefixed(&mut bytes, value.as_bytes());
+        }
+        Self(bytes.into())
     }
 
     /// The parts by name, in order.
     pub fn parts(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        let mut bytes = &self.0[..];
+        // They were written by `framed`, so they end only where nothing is left.
+        std::iter::from_fn(move || Some((take_prefixed(&mut bytes).ok()?, take_prefixed(&mut bytes).ok()?)))
     }
 
     /// The parts as length-prefixed bytes: injective, and equal for equal scopes.
     #[must_use]
-    pub fn to_bytes(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for (name, value) in &self.0 {
-            push_prefixed(&mut bytes, name.as_bytes());
-            push_prefixed(&mut bytes, value.as_bytes());
-        }
-        bytes
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
     }
 
-    /// Reads what [`Scope::to_bytes`] wrote.
+    /// Reads what [`Scope::as_bytes`] answered.
     ///
     /// # Errors
     /// [`Error::Corrupt`] where the bytes are no scope's.
@@ -154,32 +165,35 @@ impl Scope {
         while !bytes.is_empty() {
             let name = take_prefixed(&mut bytes)?;
             let value = take_prefixed(&mut bytes)?;
-            parts.push((name, value));
+            parts.push((name.to_owned(), value.to_owned()));
         }
         let scope = Self::from_parts(parts).map_err(|_| Error::Corrupt("scope"))?;
-        if scope.to_bytes() == given { Ok(scope) } else { Err(Error::Corrupt("scope")) }
+        if scope.as_bytes() == given { Ok(scope) } else { Err(Error::Corrupt("scope")) }
     }
 }
 
 impl fmt::Debug for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.keys()).finish()
+        f.debug_list().entries(self.parts().map(|(name, _)| name)).finish()
     }
 }
 
+fn prefix(part: &[u8]) -> [u8; 4] {
+    u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes()
+}
+
 fn push_prefixed(bytes: &mut Vec<u8>, part: &[u8]) {
-    let length = u32::try_from(part.len()).unwrap_or(u32::MAX);
-    bytes.extend_from_slice(&length.to_be_bytes());
+    bytes.extend_from_slice(&prefix(part));
     bytes.extend_from_slice(part);
 }
 
-fn take_prefixed(bytes: &mut &[u8]) -> Result<String, Error> {
+fn take_prefixed<'b>(bytes: &mut &'b [u8]) -> Result<&'b str, Error> {
     let corrupt = Error::Corrupt("scope");
     let (length, rest) = bytes.split_first_chunk::<4>().ok_or(corrupt.clone())?;
     let length = u32::from_be_bytes(*length) as usize;
     let (part, rest) = rest.split_at_checked(length).ok_or(corrupt.clone())?;
     *bytes = rest;
-    String::from_utf8(part.to_vec()).map_err(|_| corrupt)
+    str::from_utf8(part).map_err(|_| corrupt)
 }
 
 /// Scope, operation and key: what a record is kept under.
@@ -203,12 +217,14 @@ impl Identity {
     /// The SHA-256 digest of the length-prefixed parts: what logs, errors and permits name instead of the key.
     #[must_use]
     pub fn digest(&self) -> Digest {
-        let mut bytes = Vec::new();
-        push_prefixed(&mut bytes, b"counterfoil identity 1");
-        push_prefixed(&mut bytes, &self.scope.to_bytes());
-        push_prefixed(&mut bytes, self.operation.0.as_bytes());
-        push_prefixed(&mut bytes, self.key.0.as_bytes());
-        Digest(Sha256::digest(&bytes).into())
+        let mut hasher = Sha256::new();
+        for part in
+            [b"counterfoil identity 1", self.scope.as_bytes(), self.operation.0.as_bytes(), self.key.0.as_bytes()]
+        {
+            hasher.update(prefix(part));
+            hasher.update(part);
+        }
+        Digest(hasher.finalize().into())
     }
 }
 

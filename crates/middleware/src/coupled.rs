@@ -21,8 +21,8 @@ use crate::layer::{Shared, Slot};
 use crate::metrics::{self, End};
 use crate::reject::{Doubt, Rejection};
 use crate::remember::Answered;
-use crate::replay::{Replayed, Told, mark, tell};
-use crate::run::{Deliver, HandlerEnd, Led, deliver, race, spawn};
+use crate::replay::{Replayed, Told, mark};
+use crate::run::{Deliver, HandlerEnd, Led, deliver, handler, late, race};
 use crate::service::answer;
 
 /// A request extension of coupled operations: the way to put effect and receipt into one transaction.
@@ -106,7 +106,7 @@ impl Inner {
     }
 
     fn answer(&self, settled: &Settled) -> Response<Body> {
-        let mut answer = match tell(&settled.receipt) {
+        let mut answer = match self.about.tell(&settled.receipt) {
             Told::Answer(mut answer) => {
                 mark(&mut answer, settled.replayed, Some(settled.expires_at));
                 answer
@@ -143,25 +143,21 @@ where
     metrics::executed(&about.matched.label);
     let inner = Arc::new(Inner { claim, policy, about, settled: OnceLock::new() });
     request.extensions_mut().insert(Coupled(inner.clone()));
-    let mut handler = spawn(&shared, &inner.about, service, request);
+    let mut handler = handler(&shared, &inner.about, service, request);
     let deliver: Deliver = deliver(reply);
-    match race(&mut handler, limit, &shared.drain).await {
-        Ok(ended) => {
-            let answer = inner.conclude(&shared, ended).await;
-            shared.waiters.wake(inner.about.digest);
-            drop(slot);
-            deliver(answer);
-        }
+    let ended = match race(&mut handler, limit, &shared.drain).await {
+        Ok(ended) => ended,
         Err(doubt) => {
             deliver(inner.about.refuse(&Rejection::Doubt(doubt)));
             // It keeps its place: handlers that never end are bounded like all others.
-            tokio::select! {
-                _ = handler => {}
-                () = shared.drain.ending() => {}
-            }
-            shared.waiters.wake(inner.about.digest);
+            Box::pin(late(handler, &shared.drain)).await;
+            return shared.waiters.wake(inner.about.digest);
         }
-    }
+    };
+    let answer = inner.conclude(&shared, ended).await;
+    shared.waiters.wake(inner.about.digest);
+    drop(slot);
+    deliver(answer);
 }
 
 impl Inner {
@@ -176,10 +172,12 @@ impl Inner {
                 failed.tell(self.about.digest);
                 self.answer(settled)
             }
-            (Ok(answered), None) => self.unsettled(shared, answered).await,
+            // Rare: in boxes, so that they add nothing to the size of every run.
+            (Ok(answered), None) => Box::pin(self.unsettled(shared, answered)).await,
             (Err(failed), None) => {
                 failed.tell(self.about.digest);
-                self.look_again(shared, failed.doubt().map_or(Rejection::NotSent, Rejection::Doubt)).await
+                let rejection = failed.doubt().map_or(Rejection::NotSent, Rejection::Doubt);
+                Box::pin(self.look_again(shared, rejection)).await
             }
         }
     }

@@ -10,7 +10,6 @@ use counterfoil_core::{Claim, Receipt, Why};
 use counterfoil_store::gate::Renewal;
 use counterfoil_store::{Begun, Ended, Permit, StoreError};
 use http::Response;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::body::Body;
@@ -18,9 +17,9 @@ use crate::job::About;
 use crate::layer::{Shared, Slot};
 use crate::metrics::{self, End};
 use crate::reject::{Doubt, Rejection};
-use crate::remember::{Failed, Verdict, judge};
+use crate::remember::{Verdict, judge};
 use crate::replay::{Replayed, mark, say};
-use crate::run::{Deliver, HandlerEnd};
+use crate::run::{Deliver, Handler, HandlerEnd, late};
 use crate::service::answer;
 
 /// The first and the longest pause between two tries to store an end.
@@ -65,14 +64,15 @@ impl Run {
         let permit = self.stop(renewal).await;
         match verdict {
             Verdict::Keep { receipt, answer } => self.keep(permit, receipt, answer).await,
-            Verdict::Release { answer } => self.release(permit, answer).await,
+            // What is not the usual end is in a box, so that it adds nothing to the size of every run.
+            Verdict::Release { answer } => Box::pin(self.release(permit, answer)).await,
             Verdict::NotSent => {
                 let answer = self.refuse(&Rejection::NotSent);
-                self.release(permit, answer).await;
+                Box::pin(self.release(permit, answer)).await;
             }
             Verdict::Doubt(doubt) => {
                 // Whatever comes late has nobody left to come from.
-                let _ = self.doubt(permit).await;
+                let _ = Box::pin(self.doubt(permit)).await;
                 self.wake();
                 let answer = self.refuse(&Rejection::Doubt(doubt));
                 self.answer(answer);
@@ -93,13 +93,13 @@ impl Run {
             Err(error) => {
                 self.tell_store(&error);
                 self.unrecorded(answer);
-                self.store_later(permit, Wanted::Released, true).await;
+                Box::pin(self.store_later(permit, Wanted::Released, true)).await;
             }
         }
     }
 
     /// Puts the action in doubt and says so; then waits for the handler, whose late completion still settles it.
-    pub(crate) async fn leave(mut self, renewal: Renewal, doubt: Doubt, handler: JoinHandle<HandlerEnd>) {
+    pub(crate) async fn leave(mut self, renewal: Renewal, doubt: Doubt, handler: Handler) {
         let permit = self.stop(renewal).await;
         let permit = self.doubt(permit).await;
         self.wake();
@@ -108,10 +108,7 @@ impl Run {
         if let Some(deliver) = self.deliver.take() {
             deliver(answer);
         }
-        let ended = tokio::select! {
-            ended = handler => ended.unwrap_or_else(|error| Err(Failed::task(&error))),
-            () = self.shared.drain.ending() => return,
-        };
+        let Some(ended) = late(handler, &self.shared.drain).await else { return };
         match (self.judge(ended), permit) {
             (Verdict::Keep { receipt, .. }, Some(permit)) => self.complete_late(permit, receipt).await,
             (Verdict::Keep { .. } | Verdict::Release { .. } | Verdict::NotSent | Verdict::Doubt(_), _) => {
@@ -138,13 +135,13 @@ impl Run {
             Ok(Ended::Refused(why)) => {
                 self.tell_end(End::Completed, Ended::Refused(why));
                 self.wake();
-                let answer = self.look_again(why).await;
+                let answer = Box::pin(self.look_again(why)).await;
                 self.answer(answer);
             }
             Err(error) => {
                 self.tell_store(&error);
                 self.unrecorded(answer);
-                self.store_later(permit, Wanted::Completed(receipt), true).await;
+                Box::pin(self.store_later(permit, Wanted::Completed(receipt), true)).await;
             }
         }
     }
@@ -182,7 +179,7 @@ impl Run {
             Err(error) => {
                 self.tell_store(&error);
                 // A doubted lease cannot be renewed, and needs no renewal to be completed.
-                self.store_later(permit, Wanted::Completed(receipt), false).await;
+                Box::pin(self.store_later(permit, Wanted::Completed(receipt), false)).await;
             }
         }
     }

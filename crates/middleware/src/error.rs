@@ -55,6 +55,12 @@ pub enum Error {
         /// The header.
         name: String,
     },
+    /// An action may be older than its receipt would be kept.
+    #[error("the oldest age of {operation} is longer than its retention: a retry could be younger than what forgot it")]
+    AgeMax {
+        /// The operation.
+        operation: String,
+    },
     /// A limit or span of zero.
     #[error("{setting} is zero: set at least one")]
     Zero {

@@ -2,14 +2,16 @@
 //! How it came to be belongs to `request`, how it runs to `run`.
 
 use bytes::Bytes;
-use counterfoil_core::{Claim, Digest, Operation};
+use counterfoil_core::{Claim, Digest, Operation, Receipt};
+use http::header::ACCEPT_ENCODING;
 use http::request::Parts;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response};
 use tokio::time::Instant;
 
 use crate::body::Body;
 use crate::operation::Matched;
 use crate::reject::{Rejection, refuse};
+use crate::replay::{Told, tell};
 use crate::request::Admitted;
 
 /// A request extension: this request is guarded.
@@ -36,9 +38,16 @@ pub(crate) struct Job<S> {
 pub(crate) struct About {
     pub(crate) matched: Box<Matched>,
     pub(crate) digest: Digest,
+    /// What the asker says of codings.
+    accepts: Vec<HeaderValue>,
 }
 
 impl About {
+    /// The answer that `receipt` makes for this asker.
+    pub(crate) fn tell(&self, receipt: &Receipt) -> Told {
+        tell(receipt, &self.accepts)
+    }
+
     /// The answer of ours for `rejection`, told and counted.
     pub(crate) fn refuse(&self, rejection: &Rejection) -> Response<Body> {
         refuse(rejection, &self.matched, Some(self.digest))
@@ -49,7 +58,8 @@ impl<S> Job<S> {
     pub(crate) fn new(service: S, admitted: Admitted, matched: Box<Matched>) -> Self {
         let Admitted { parts, body, claim } = admitted;
         let digest = claim.identity().digest();
-        Self { service, claim, about: About { matched, digest }, parts, body }
+        let accepts = parts.headers.get_all(ACCEPT_ENCODING).iter().cloned().collect();
+        Self { service, claim, about: About { matched, digest, accepts }, parts, body }
     }
 
     /// The service, the request that it gets, and what stays with the run, which ends by `until`.

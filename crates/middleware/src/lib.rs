@@ -19,11 +19,14 @@
 //! are kept (store), forwarding to another server and configuration files (server).
 
 mod body;
+mod carrier;
+mod coding;
+mod cors;
 mod coupled;
+mod date;
 mod drain;
 mod end;
 mod error;
-mod expires;
 mod fault;
 mod job;
 mod layer;
@@ -41,6 +44,7 @@ mod wait;
 pub mod metrics;
 
 pub use self::body::{Body, BodyError, BoxError};
+pub use self::cors::Cors;
 pub use self::coupled::Coupled;
 pub use self::drain::{Drain, Drained};
 pub use self::error::Error;

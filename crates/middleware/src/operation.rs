@@ -99,7 +99,7 @@ pub(crate) struct Matched {
     pub(crate) operation: Operation,
     /// What metrics call it.
     pub(crate) label: Arc<str>,
-    pub(crate) path: String,
+    pub(crate) path: Arc<str>,
     pub(crate) terms: Arc<Terms>,
 }
 
@@ -158,12 +158,12 @@ impl Operations {
                 operation: listed.operation.clone(),
                 label: listed.label.clone(),
                 terms: listed.terms.clone(),
-                path: normal,
+                path: normal.into(),
             })),
             Some(_) => Found::Unguarded,
             None => match unlisted {
                 None => Found::Unguarded,
-                Some(terms) => match Operation::new(format!("{method} {normal}")) {
+                Some(terms) => match Operation::new([method.as_str(), " ", &normal].concat()) {
                     Err(_) => Found::Malformed {
                         why: format!("the path is longer than {OPERATION_BYTES_MAX} bytes"),
                         terms: terms.clone(),
@@ -171,7 +171,7 @@ impl Operations {
                     Ok(operation) => Found::Guarded(Box::new(Matched {
                         operation,
                         label: self.unlisted_label.clone(),
-                        path: normal,
+                        path: normal.into(),
                         terms: terms.clone(),
                     })),
                 },

@@ -29,6 +29,10 @@ const RETRY_LATER: Duration = Duration::from_secs(5);
 pub(crate) enum Rejection {
     MissingKey,
     MalformedKey(counterfoil_core::Error),
+    /// The key's carriers contradict each other, or one is not whole.
+    MalformedCarrier {
+        why: &'static str,
+    },
     MalformedPath {
         why: String,
     },
@@ -39,6 +43,13 @@ pub(crate) enum Rejection {
     Upgrade,
     BodyTooLarge {
         limit: usize,
+    },
+    /// It came in a TLS handshake's early data, which an attacker may send again (RFC 8470).
+    TooEarly,
+    /// It would run, and is older than the receipts that could tell whether it has.
+    TooOld {
+        first_sent: Timestamp,
+        age_max: Duration,
     },
     Principal(PrincipalFault),
     Mismatch,
@@ -116,10 +127,13 @@ impl Rejection {
         match self {
             Self::MissingKey => Row::new(P::MissingKey, "send an Idempotency-Key: a new one for a new action, the same one for a retry"),
             Self::MalformedKey(error) => Row::new(P::MalformedKey, error.to_string()),
+            Self::MalformedCarrier { why } => Row::new(P::MalformedKey, *why),
             Self::MalformedPath { why } => Row::new(P::MalformedPath, why.clone()),
             Self::MalformedBody { why } => Row::new(P::MalformedBody, why.clone()),
             Self::Upgrade => Row::new(P::NotSupported, "an upgrade cannot be guarded; send it without a key, or without Upgrade"),
             Self::BodyTooLarge { limit } => Row::new(P::BodyTooLarge, format!("at most {limit} bytes are guarded; nothing was run")),
+            Self::TooEarly => Row::new(P::TooEarly, "nothing was run; send it again with the same key, when the handshake is over"),
+            Self::TooOld { age_max, .. } => Row::new(P::TooOld, format!("it was first sent more than {} s ago and nothing is known of it here: it is not run; look up what became of it, and use a new key for a new action", age_max.as_secs())),
             Self::Principal(PrincipalFault::Unauthenticated { detail, .. }) => Row::new(P::Unauthenticated, detail.clone()),
             Self::Principal(PrincipalFault::Forbidden { detail }) => Row::new(P::Forbidden, detail.clone()),
             Self::Mismatch => Row::new(P::Mismatch, "send the parameters that the key was first used with, or a new key for a new action"),
@@ -204,9 +218,14 @@ pub(crate) fn reject(rejection: &Rejection, terms: &Terms, digest: Option<Digest
         }
         Rejection::Expired { until } => problem = problem.with_member("until_ms", until.as_millis().to_string()),
         Rejection::NotKept { status, .. } => problem = problem.with_member("original_status", status.to_string()),
+        Rejection::TooOld { first_sent, .. } => {
+            problem = problem.with_member("first_sent_ms", first_sent.as_millis().to_string());
+        }
         Rejection::Late(refused) => problem = problem.with_member("why", refused.as_str()),
         Rejection::MissingKey
         | Rejection::MalformedKey(_)
+        | Rejection::MalformedCarrier { .. }
+        | Rejection::TooEarly
         | Rejection::MalformedPath { .. }
         | Rejection::MalformedBody { .. }
         | Rejection::Upgrade
@@ -236,8 +255,13 @@ pub(crate) fn reject(rejection: &Rejection, terms: &Terms, digest: Option<Digest
         headers.insert(header::LOCATION, location.clone());
     }
     mark(&mut answer, Replayed::No, None);
+    answer.extensions_mut().insert(Ours);
     answer
 }
+
+/// On an answer that was made here and is not the action's.
+#[derive(Clone, Copy)]
+pub(crate) struct Ours;
 
 /// [`reject`], told and counted.
 pub(crate) fn refuse(rejection: &Rejection, matched: &Matched, digest: Option<Digest>) -> Response<Body> {

@@ -35,8 +35,6 @@ enum AnswerBody {
 /// Why a handler gave no answer.
 pub(crate) enum Failed {
     Panicked,
-    /// The runtime dropped it.
-    Dropped,
     Fault(Fault),
 }
 
@@ -136,16 +134,10 @@ impl Failed {
         }
     }
 
-    /// What a handler's task that did not end says.
-    pub(crate) fn task(error: &tokio::task::JoinError) -> Self {
-        if error.is_panic() { Self::Panicked } else { Self::Dropped }
-    }
-
     /// Says so in the log.
     pub(crate) fn tell(&self, digest: Digest) {
         match self {
             Self::Panicked => tracing::error!(%digest, "a handler panicked"),
-            Self::Dropped => tracing::warn!(%digest, "a handler was dropped"),
             Self::Fault(fault) => tracing::warn!(%digest, %fault, "a handler failed"),
         }
     }
@@ -154,7 +146,6 @@ impl Failed {
     pub(crate) const fn doubt(&self) -> Option<Doubt> {
         match self {
             Self::Panicked => Some(Doubt::Panicked),
-            Self::Dropped => Some(Doubt::Stopped),
             Self::Fault(Fault::NotSent(_)) => None,
             Self::Fault(Fault::TimedOut(_)) => Some(Doubt::TimedOut),
             Self::Fault(Fault::Broken(_)) => Some(Doubt::Broken),

@@ -1,13 +1,16 @@
 //! Between an answer and its receipt: which headers are kept, and the answer that a receipt makes.
 //! Which answers are kept at all belongs to `remember`.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use counterfoil_core::wire::{IDEMPOTENCY_EXPIRES, IDEMPOTENCY_STATUS, IDEMPOTENT_REPLAYED};
 use counterfoil_core::{Receipt, Timestamp, receipt};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 
 use crate::body::Body;
-use crate::expires::http_date;
+use crate::coding::decoded;
+use crate::date::http_date;
 
 const REPLAYED: [HeaderName; 5] =
     [header::LOCATION, header::ETAG, header::LAST_MODIFIED, header::LINK, header::RETRY_AFTER];
@@ -47,7 +50,7 @@ pub fn is_never_replayed(name: &HeaderName) -> bool {
 }
 
 /// The headers of an answer that its receipt keeps, in order, as bytes.
-pub(crate) fn kept(headers: &HeaderMap, configured: &[HeaderName]) -> Vec<(String, Bytes)> {
+pub(crate) fn kept(headers: &HeaderMap, configured: &[HeaderName]) -> Arc<[(String, Bytes)]> {
     let named_by_connection = |name: &HeaderName| {
         let lines = headers.get_all(header::CONNECTION).iter();
         let mut tokens = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
@@ -73,26 +76,26 @@ pub(crate) enum Told {
     Unreadable,
 }
 
-/// The answer that a receipt makes. Headers that HTTP cannot carry are left out.
-pub(crate) fn tell(receipt: &Receipt) -> Told {
-    let body = match &receipt.body {
-        receipt::Body::Kept(bytes) => Body::from(bytes.clone()),
-        receipt::Body::NotKept => {
-            let location = receipt.headers.iter().find(|(name, _)| name == header::LOCATION.as_str());
-            let location = location.and_then(|(_, value)| HeaderValue::from_maybe_shared(value.clone()).ok());
-            return Told::NotKept { status: receipt.status, location };
-        }
+/// The answer that a receipt makes for an asker who accepts these codings. Headers that HTTP cannot carry are left out.
+pub(crate) fn tell(receipt: &Receipt, accepts: &[HeaderValue]) -> Told {
+    let receipt::Body::Kept(body) = &receipt.body else {
+        let location = receipt.headers.iter().find(|(name, _)| name == header::LOCATION.as_str());
+        let location = location.and_then(|(_, value)| HeaderValue::from_maybe_shared(value.clone()).ok());
+        return Told::NotKept { status: receipt.status, location };
     };
     let Some(status) = StatusCode::from_u16(receipt.status).ok().filter(|status| status.as_u16() >= 200) else {
         return Told::Unreadable;
     };
-    let mut answer = Response::new(body);
+    let mut answer = Response::new(Body::from(body.clone()));
     *answer.status_mut() = status;
-    for (name, value) in &receipt.headers {
+    for (name, value) in receipt.headers.iter() {
         let name = HeaderName::from_bytes(name.as_bytes()).ok().filter(|name| !is_never_replayed(name));
         if let (Some(name), Ok(value)) = (name, HeaderValue::from_maybe_shared(value.clone())) {
             answer.headers_mut().append(name, value);
         }
+    }
+    if let Some(plain) = decoded(answer.headers_mut(), body, accepts) {
+        *answer.body_mut() = Body::from(plain);
     }
     Told::Answer(answer)
 }

@@ -4,12 +4,12 @@
 use std::pin::pin;
 
 use bytes::Bytes;
-use counterfoil_core::wire::{IDEMPOTENCY_KEY, parse_key};
 use counterfoil_core::{Asked, Claim, Identity};
 use http::request::Parts;
 use http::{HeaderMap, Request, header};
 
 use crate::body::{BoxError, Gathered, gather};
+use crate::carrier;
 use crate::operation::Matched;
 use crate::reject::Rejection;
 use crate::settings::Settings;
@@ -28,18 +28,29 @@ where
     B::Error: Into<BoxError>,
 {
     let (parts, body) = request.into_parts();
+    if is_early(&parts.headers) {
+        return Err(Rejection::TooEarly);
+    }
     let scope = settings.principal.principal(&parts).await.map_err(Rejection::Principal)?;
-    let lines = parts.headers.get_all(IDEMPOTENCY_KEY).iter().map(http::HeaderValue::as_bytes);
-    let key = parse_key(lines).map_err(Rejection::MalformedKey)?.ok_or(Rejection::MissingKey)?;
+    let carried = carrier::read(&parts.headers, settings.repeatability)?;
     if asks_to_leave(&parts.headers) {
         return Err(Rejection::Upgrade);
     }
     let body = read(body, settings.request_body_max).await?;
-    let asked = asked(&parts, &matched.path, body.clone());
-    let identity = Identity::new(scope, matched.operation.clone(), key);
+    let asked = asked(&parts, matched, body.clone());
+    let identity = Identity::new(scope, matched.operation.clone(), carried.key);
     let claim = Claim::new(identity, asked, &matched.terms.rule)
         .map_err(|error| Rejection::MalformedBody { why: error.to_string() })?;
+    let claim = match carried.first_sent {
+        Some(at) => claim.first_sent(at),
+        None => claim,
+    };
     Ok(Admitted { parts, body, claim })
+}
+
+/// Whether a server in front took it from early data (RFC 8470 section 5.1).
+fn is_early(headers: &HeaderMap) -> bool {
+    headers.get_all("early-data").iter().any(|value| value.as_bytes().trim_ascii() == b"1")
 }
 
 /// Whether an upgrade is asked for that cannot just be ignored: every one but the offer of cleartext HTTP/2, which some
@@ -65,15 +76,12 @@ where
     }
 }
 
-fn asked(parts: &Parts, path: &str, body: Bytes) -> Asked {
-    let line = |(name, value): (&http::HeaderName, &http::HeaderValue)| {
-        (name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes()))
-    };
+fn asked(parts: &Parts, matched: &Matched, body: Bytes) -> Asked {
     Asked {
-        method: parts.method.as_str().to_owned(),
-        path: path.to_owned(),
+        method: Some(parts.method.clone()),
+        path: matched.path.clone(),
         query: parts.uri.query().unwrap_or_default().to_owned(),
-        headers: parts.headers.iter().map(line).collect(),
+        headers: parts.headers.clone(),
         body,
     }
 }

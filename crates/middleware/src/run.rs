@@ -1,18 +1,22 @@
-//! A run, in a task of its own: claim, handler, end. A caller that hangs up cancels none of it.
+//! A run: claim, handler, end. A caller that hangs up cancels none of it.
 //!
-//! The handler has a second task, so that its panic or blocking is seen from here. A handler that outlasts its time
+//! A run that never waits costs no task: it has one of its own from its first pause on. A handler that outlasts its time
 //! limit keeps running, and keeps its place among those that run: the action is in doubt then, and a completion of the
-//! same lease still settles it. What an answer means belongs to `remember`, writing the end to `end`.
+//! same lease still settles it. One that blocks its thread is not cut off; its lease is renewed from another thread, and
+//! its result counts. What an answer means belongs to `remember`, writing the end to `end`.
 
 use std::fmt::Display;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 
 use bytes::Bytes;
 use counterfoil_store::seam::Seen;
 use counterfoil_store::{Begun, Permit, StoreError};
 use http::{Request, Response};
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tower::{Service, ServiceExt as _};
 
@@ -77,13 +81,21 @@ pub(crate) fn deliver<S: Send + 'static>(reply: oneshot::Sender<Led<S>>) -> Deli
     })
 }
 
-/// Starts the handler in a task of its own.
-pub(crate) fn spawn<S, R>(
-    shared: &Arc<Shared>,
-    about: &About,
-    service: S,
-    request: Request<Body>,
-) -> JoinHandle<HandlerEnd>
+/// Carries out `work` whether or not the caller stays: on this task as long as it does not wait, and in a task of its
+/// own from its first pause on. Both happen in one poll, so that no caller can go away in between.
+pub(crate) async fn detached(mut work: Pin<Box<dyn Future<Output = ()> + Send>>) {
+    // A panic drops the work, and with it the caller's end of the reply.
+    let first = poll_fn(|context| Poll::Ready(catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context)))));
+    if let Ok(Poll::Pending) = first.await {
+        tokio::spawn(work);
+    }
+}
+
+/// A handler at work. Its panic is an end like any other.
+pub(crate) type Handler = Pin<Box<dyn Future<Output = HandlerEnd> + Send>>;
+
+/// The handler, not yet begun.
+pub(crate) fn handler<S, R>(shared: &Shared, about: &About, service: S, request: Request<Body>) -> Handler
 where
     S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
     S::Future: Send + 'static,
@@ -92,10 +104,15 @@ where
     R::Error: Into<BoxError>,
 {
     let (kept_max, label) = (shared.settings.kept_answer_max, about.matched.label.clone());
-    tokio::spawn(async move {
+    Box::pin(async move {
         let running = Counted::new(metrics::RUNNING);
         let began = Instant::now();
-        let ended = handle(service, request, kept_max).await;
+        let mut handling = pin!(handle(service, request, kept_max));
+        let ended = poll_fn(|context| {
+            let polled = catch_unwind(AssertUnwindSafe(|| handling.as_mut().poll(context)));
+            polled.unwrap_or(Poll::Ready(Err(Failed::Panicked)))
+        });
+        let ended = ended.await;
         metrics::handled(&label, began.elapsed());
         drop(running);
         ended
@@ -116,19 +133,12 @@ where
     Ok(Answered::read(answer.map(Body::new), kept_max).await)
 }
 
-/// Waits for the handler's end, at most until its limit, and no longer than the drain allows.
-pub(crate) async fn race(
-    handler: &mut JoinHandle<HandlerEnd>,
-    limit: Instant,
-    drain: &Drain,
-) -> Result<HandlerEnd, Doubt> {
+/// Runs the handler to its end, at most until its limit, and no longer than the drain allows.
+pub(crate) async fn race(handler: &mut Handler, limit: Instant, drain: &Drain) -> Result<HandlerEnd, Doubt> {
     tokio::select! {
         biased;
-        ended = handler => {
-            let ended = ended.unwrap_or_else(|error| Err(Failed::task(&error)));
-            // Whoever forwards the request ends its connection at the same limit: what broke off then was cut off by it.
-            Ok(if is_broken(&ended) && Instant::now() >= limit { Err(Failed::late()) } else { ended })
-        }
+        // Whoever forwards the request ends its connection at the same limit: what broke off then was cut off by it.
+        ended = handler => Ok(if is_broken(&ended) && Instant::now() >= limit { Err(Failed::late()) } else { ended }),
         () = tokio::time::sleep_until(limit) => Err(Doubt::TimedOut),
         () = drain.ending() => Err(Doubt::Stopped),
     }
@@ -139,6 +149,16 @@ fn is_broken(ended: &HandlerEnd) -> bool {
         Ok(answered) => answered.is_broken(),
         Err(failed) => failed.is_broken(),
     }
+}
+
+/// Lets a handler that is late go on: its end, or `None` where the drain leaves it behind, still running.
+pub(crate) async fn late(mut handler: Handler, drain: &Drain) -> Option<HandlerEnd> {
+    tokio::select! {
+        ended = &mut handler => return Some(ended),
+        () = drain.ending() => {}
+    }
+    tokio::spawn(handler);
+    None
 }
 
 impl Run {
@@ -153,16 +173,15 @@ impl Run {
         metrics::executed(&self.about.matched.label);
         if self.shared.drain.is_ending() {
             let answer = self.refuse(&Rejection::Stopping);
-            return self.release(Some(permit), answer).await;
+            return Box::pin(self.release(Some(permit), answer)).await;
         }
         let renewal = self.shared.gate.keep(permit);
-        let mut handler = spawn(&self.shared, &self.about, service, request);
-        match race(&mut handler, limit, &self.shared.drain).await {
-            Ok(ended) => {
-                let verdict = self.judge(ended);
-                self.settle(renewal, verdict).await;
-            }
-            Err(doubt) => self.leave(renewal, doubt, handler).await,
-        }
+        let mut handler = handler(&self.shared, &self.about, service, request);
+        let ended = match race(&mut handler, limit, &self.shared.drain).await {
+            Ok(ended) => ended,
+            Err(doubt) => return Box::pin(self.leave(renewal, doubt, handler)).await,
+        };
+        let verdict = self.judge(ended);
+        self.settle(renewal, verdict).await;
     }
 }

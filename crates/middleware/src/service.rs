@@ -10,23 +10,25 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use counterfoil_core::Effect;
-use counterfoil_core::wire::IDEMPOTENCY_KEY;
+use counterfoil_core::{Effect, Now};
 use counterfoil_store::Begun;
+use http::header::ORIGIN;
 use http::{Request, Response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tower::Service;
 
 use crate::body::{Body, BoxError};
+use crate::carrier;
+use crate::cors::{self, Cors};
 use crate::coupled;
 use crate::job::{About, Job};
 use crate::layer::{Guard, Shared};
 use crate::operation::{Found, Matched};
 use crate::reject::{Doubt, Rejection, refuse, reject};
-use crate::replay::{Replayed, Told, mark, say, tell};
+use crate::replay::{Replayed, Told, mark, say};
 use crate::request::admit;
-use crate::run::{self, Led};
+use crate::run::{self, Led, detached};
 use crate::settings::Duplicates;
 use crate::wait::Waiting;
 
@@ -51,7 +53,9 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let fresh = self.inner.clone();
         let mut ready = mem::replace(&mut self.inner, fresh.clone());
-        let keyed = request.headers().contains_key(IDEMPOTENCY_KEY);
+        let settings = &self.shared.settings;
+        let keyed = carrier::is_keyed(request.headers(), settings.repeatability);
+        let origin = request.headers().get(ORIGIN).cloned();
         match self.shared.operations.find(request.method(), request.uri().path(), keyed) {
             Found::Unguarded => {
                 let answer = ready.call(request.map(Body::new));
@@ -59,23 +63,34 @@ where
                     let mut answer = answer.await?.map(Body::new);
                     if keyed {
                         say(answer.headers_mut(), "ignored");
+                        cors::open(answer.headers_mut(), origin.as_ref(), &Cors::default());
                     }
                     Ok(answer)
                 })
             }
             Found::Malformed { why, terms } => {
-                Box::pin(std::future::ready(Ok(reject(&Rejection::MalformedPath { why }, &terms, None))))
+                let mut answer = reject(&Rejection::MalformedPath { why }, &terms, None);
+                cors::open(answer.headers_mut(), origin.as_ref(), &settings.cors);
+                Box::pin(std::future::ready(Ok(answer)))
             }
             // The run makes its own service ready, so that a duplicate that waits keeps nobody's place.
             Found::Guarded(matched) => {
                 let shared = self.shared.clone();
-                Box::pin(async move { Ok(guard(shared, fresh, request, matched).await) })
+                let told = carrier::is_told(request.headers(), settings.repeatability);
+                Box::pin(async move {
+                    let mut answer = guard(&shared, fresh, request, matched).await;
+                    if told {
+                        carrier::tell(&mut answer);
+                    }
+                    cors::open(answer.headers_mut(), origin.as_ref(), &shared.settings.cors);
+                    Ok(answer)
+                })
             }
         }
     }
 }
 
-async fn guard<S, B, R>(shared: Arc<Shared>, service: S, request: Request<B>, matched: Box<Matched>) -> Response<Body>
+async fn guard<S, B, R>(shared: &Arc<Shared>, service: S, request: Request<B>, matched: Box<Matched>) -> Response<Body>
 where
     S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
     S::Future: Send + 'static,
@@ -86,7 +101,7 @@ where
     R::Error: Into<BoxError>,
 {
     match admit(&shared.settings, &matched, request).await {
-        Ok(admitted) => decide(&shared, Box::new(Job::new(service, admitted, matched))).await,
+        Ok(admitted) => decide(shared, Box::new(Job::new(service, admitted, matched))).await,
         Err(rejection) => refuse(&rejection, &matched, None),
     }
 }
@@ -151,6 +166,9 @@ where
         Ok(ControlFlow::Continue(seen)) => seen,
         Err(error) => return Tried::Answered(failed(shared, &error, &job.about)),
     };
+    if let Some(rejection) = too_old(&job, seen.now) {
+        return Tried::Answered(job.about.refuse(&rejection));
+    }
     let slot = match shared.enter() {
         Ok(slot) => slot,
         Err(rejection) => return Tried::Answered(job.about.refuse(&rejection)),
@@ -158,9 +176,11 @@ where
     let (terms, digest) = (job.about.matched.terms.clone(), job.about.digest);
     let (reply, led) = oneshot::channel();
     match terms.policy.effect {
-        Effect::Coupled => tokio::spawn(coupled::lead(shared.clone(), job, slot, reply)),
-        Effect::KeyedUpstream | Effect::Other => tokio::spawn(run::lead(shared.clone(), job, seen, slot, reply)),
-    };
+        Effect::Coupled => detached(Box::pin(coupled::lead(shared.clone(), job, slot, reply))).await,
+        Effect::KeyedUpstream | Effect::Other => {
+            detached(Box::pin(run::lead(shared.clone(), job, seen, slot, reply))).await;
+        }
+    }
     match led.await {
         Ok(Led::Answered(answer)) => Tried::Answered(answer),
         Ok(Led::Decided(job, begun)) => Tried::Decided(job, begun),
@@ -170,6 +190,12 @@ where
     }
 }
 
+/// Whether an action that would run is older than its operation allows.
+fn too_old<S>(job: &Job<S>, now: Now) -> Option<Rejection> {
+    let (age_max, first_sent) = (job.about.matched.terms.age_max?, job.claim.dated()?);
+    (now.at.since(first_sent) > age_max).then_some(Rejection::TooOld { first_sent, age_max })
+}
+
 fn failed(shared: &Shared, error: &counterfoil_store::StoreError, about: &About) -> Response<Body> {
     about.refuse(&shared.store_failed(error, about.digest))
 }
@@ -177,7 +203,7 @@ fn failed(shared: &Shared, error: &counterfoil_store::StoreError, about: &About)
 /// The answer to a decision that runs nothing.
 pub(crate) fn answer(begun: Begun, about: &About) -> Response<Body> {
     let rejection = match begun {
-        Begun::Replay { receipt, expires_at } => match tell(&receipt) {
+        Begun::Replay { receipt, expires_at } => match about.tell(&receipt) {
             Told::Answer(mut answer) => {
                 mark(&mut answer, Replayed::Yes, Some(expires_at));
                 return answer;

@@ -10,6 +10,7 @@ use counterfoil_core::wire::ProblemType;
 use counterfoil_core::{Effect, Operation, Policy, Rule};
 use http::HeaderName;
 
+use crate::cors::Cors;
 use crate::error::Error;
 use crate::operation::Pattern;
 use crate::principal::Principal;
@@ -37,6 +38,11 @@ pub struct Settings {
     pub unlisted: Unlisted,
     /// Who answers: the guarded handler itself, or a server behind a proxy.
     pub answerer: Answerer,
+    /// Whether a key may also travel in `Repeatability-Request-ID` with `Repeatability-First-Sent` (OASIS Repeatable
+    /// Requests 1.0).
+    pub repeatability: bool,
+    /// Which pages of other origins may read replays and problem documents.
+    pub cors: Cors,
     /// Headers that are replayed beside the usual ones.
     pub replayed_headers: Vec<HeaderName>,
     /// The most bytes of a guarded request's body; over it the answer is 413.
@@ -60,6 +66,8 @@ impl Settings {
             operations: Vec::new(),
             unlisted: Unlisted::GuardKeyed(Box::default()),
             answerer: Answerer::Handler,
+            repeatability: false,
+            cors: Cors::default(),
             replayed_headers: Vec::new(),
             request_body_max: REQUEST_BODY_MAX,
             kept_answer_max: KEPT_ANSWER_MAX,
@@ -117,6 +125,9 @@ pub struct Terms {
     pub policy: Policy,
     /// How two requests are compared.
     pub rule: Rule,
+    /// How old an action may be when it is first run here, by the first-sent time of its carrier or the time inside a
+    /// UUIDv7; `None`: any. Older ones get 412, as nobody can tell any more whether they ran. Keys without a time pass.
+    pub age_max: Option<Duration>,
     /// Which answers are the result.
     pub remember: Remember,
     /// What a duplicate does while the action runs.
@@ -131,6 +142,7 @@ impl Default for Terms {
         Self {
             policy: Policy::default(),
             rule: Rule::auto(),
+            age_max: None,
             remember: Remember::default(),
             duplicates: Duplicates::Refuse,
             statuses: BTreeMap::new(),
@@ -153,6 +165,9 @@ impl Terms {
             if span.is_zero() {
                 return Err(Error::Zero { setting });
             }
+        }
+        if self.age_max.is_some_and(|age_max| age_max > self.policy.retention) {
+            return Err(Error::AgeMax { operation: operation.to_owned() });
         }
         match self.statuses.iter().find(|(_, status)| !(400..600).contains(*status)) {
             Some((problem, status)) => Err(Error::Status { problem: problem.name(), status: *status }),

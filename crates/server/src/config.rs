@@ -4,6 +4,7 @@
 //! middleware). Every setting is described in `docs/reference/config.md`, which a test compares with this.
 
 mod complaint;
+mod cors;
 mod forward;
 mod limits;
 mod operation;
@@ -22,6 +23,7 @@ use http::HeaderName;
 
 use self::complaint::Pad;
 pub use self::complaint::{Complaint, Complaints};
+pub use self::cors::Cors;
 pub use self::forward::{Forward, HostSent, Http, Roots, Tls, Trusted};
 pub use self::limits::Limits;
 pub use self::operation::Operation;
@@ -99,6 +101,10 @@ pub struct Config {
     pub forward: Forward,
     /// Whether the key is forwarded to the upstream.
     pub forward_key: Setting<bool>,
+    /// Whether a key may also come in `Repeatability-Request-ID` with `Repeatability-First-Sent`.
+    pub repeatability: Setting<bool>,
+    /// Which pages may read answers that the upstream did not make.
+    pub cors: Cors,
     /// Further headers that are replayed.
     pub replay_headers: Setting<Vec<HeaderName>>,
     /// What one process takes on.
@@ -186,6 +192,8 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
     let pad = root.pad();
     let forward = Forward::read(root.table("forward"), pad, upstream.as_ref().map(|upstream| &upstream.value));
     let forward_key = Setting::or(root.flag("forward_key"), false);
+    let repeatability = Setting::or(root.flag("repeatability"), false);
+    let cors = Cors::read(root.table("cors"), pad);
     let replay_headers = terms::bounded(root, "replay_headers", replay::ACCEPTED, replay::parse);
     let replay_headers = Setting::or(replay_headers, Vec::new());
     let limits = Limits::read(root.table("limits"), pad);
@@ -204,6 +212,8 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
         tls,
         forward,
         forward_key,
+        repeatability,
+        cors,
         replay_headers,
         limits,
         defaults,

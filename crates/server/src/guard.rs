@@ -5,7 +5,7 @@ use std::sync::Arc;
 use counterfoil_core::policy::{Answerer, Remember};
 use counterfoil_core::{Operation, Policy};
 use counterfoil_middleware::{
-    GuardLayer, KeyNeed, OperationRule, Pattern, Principal, Settings, SingleTenant, Terms, Unlisted,
+    Cors, GuardLayer, KeyNeed, OperationRule, Pattern, Principal, Settings, SingleTenant, Terms, Unlisted,
 };
 use counterfoil_store::{Gate, MemoryStore};
 
@@ -37,6 +37,8 @@ pub(crate) fn layer(gate: Gate, config: &Config) -> Result<GuardLayer, ServerErr
         operations,
         unlisted,
         answerer: Answerer::Upstream,
+        repeatability: config.repeatability.value,
+        cors: Cors { origins: config.cors.origins.value.clone(), credentials: config.cors.credentials.value },
         replayed_headers: config.replay_headers.value.clone(),
         request_body_max: config.limits.request_body_max.value,
         kept_answer_max: config.limits.kept_answer_max.value,
@@ -73,6 +75,7 @@ fn terms(terms: &crate::config::Terms) -> Terms {
             effect: terms.effect.value,
         },
         rule: terms.fingerprint.value.clone(),
+        age_max: terms.max_age.value,
         remember: Remember { not_processed: terms.not_processed.value.clone() },
         duplicates: terms.duplicates.value,
         statuses: terms.statuses.value.clone(),

@@ -119,7 +119,10 @@ impl Server {
         if listed == 0 {
             tracing::info!("guarded: every POST and PATCH that carries an Idempotency-Key, named by method and path");
         }
-        tracing::info!(listen = %self.address(), tls = self.config.tls.is_some(), admin = %self.admin_address(), upstream = %self.config.upstream.value, "listening");
+        if let Some(tls) = &self.config.tls {
+            tracing::info!(certificate = %tls.value.certificate.display(), "callers are spoken to over TLS");
+        }
+        tracing::info!(listen = %self.address(), admin = %self.admin_address(), upstream = %self.config.upstream.value, "listening");
     }
 
     /// Serves until `stop` is ready, then stops in order: nothing new is claimed, what runs may end within the

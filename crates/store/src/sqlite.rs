@@ -7,6 +7,7 @@ mod caller;
 mod connect;
 mod coupled;
 mod fault;
+mod finished;
 mod guard;
 mod handle;
 mod instance;
@@ -41,7 +42,7 @@ use self::recovery::Writer;
 use self::schema::Standing;
 use crate::clock::{ClockDoubt, HighWater, SystemClock};
 use crate::error::{ErrorKind, StoreError};
-use crate::seam::{About, Answer, Listed, Note, Page, Query, RecordStore, Seen, Swap, Swapped, Swept};
+use crate::seam::{About, Answer, Expected, Listed, Note, Page, Query, RecordStore, Seen, Swap, Swapped, Swept};
 
 pub use self::coupled::{Executed, Origin};
 pub use self::handle::Handle;
@@ -300,7 +301,14 @@ impl RecordStore for SqliteStore {
     }
 
     fn swap(&self, swap: Swap) -> Answer<'_, Swapped> {
-        Box::pin(self.inner.ask(swap::rank(&swap), move |batch| swap::swap(batch, &swap)))
+        let replaces = (swap.expected != Expected::Absent).then(|| swap.identity.clone());
+        Box::pin(async move {
+            let swapped = self.inner.ask(swap::rank(&swap), move |batch| swap::swap(batch, &swap)).await;
+            if let Some(identity) = replaces {
+                self.inner.readers.finished.forget(&identity);
+            }
+            swapped
+        })
     }
 
     fn list(&self, query: Query) -> Answer<'_, Page> {

@@ -68,7 +68,7 @@ fn links(text: &str) -> Vec<(usize, String)> {
 }
 
 /// The repository path that a link on page `from` leads to; nothing when it leads above the root.
-fn resolve(from: &str, target: &str) -> Option<String> {
+pub(super) fn resolve(from: &str, target: &str) -> Option<String> {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();
     for part in target.split('/') {

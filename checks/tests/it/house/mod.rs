@@ -9,6 +9,7 @@ mod imports;
 mod markers;
 mod packages;
 mod purity;
+mod reports;
 mod sizes;
 mod sql;
 mod tokens;

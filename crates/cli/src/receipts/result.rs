@@ -49,7 +49,9 @@ fn parse(text: &str) -> Result<Receipt, String> {
     let headers = headers(&members).map_err(|mut more| faults.append(&mut more)).ok();
     let body = body(&members).map_err(|fault| faults.push(fault)).ok();
     match (status, headers, body) {
-        (Some(status), Some(headers), Some(body)) if faults.is_empty() => Ok(Receipt { status, headers, body }),
+        (Some(status), Some(headers), Some(body)) if faults.is_empty() => {
+            Ok(Receipt { status, headers: headers.into(), body })
+        }
         _ => Err(faults.join("; ")),
     }
 }

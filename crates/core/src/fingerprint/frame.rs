@@ -29,25 +29,36 @@ pub(super) fn push_number(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(digits(value, &mut [0; 20]));
 }
 
-/// SHA-256 over fields and lists.
-pub(super) struct Hasher(Sha256);
+/// From this length on a field is hashed where it lies.
+const LONG: usize = 1024;
+
+/// SHA-256 over fields and lists. What is short is gathered first: a hash of many small pieces costs more than a copy.
+pub(super) struct Hasher {
+    sha: Sha256,
+    gathered: Vec<u8>,
+}
 
 impl Hasher {
     pub(super) fn new() -> Self {
-        Self(Sha256::new())
+        Self { sha: Sha256::new(), gathered: Vec::with_capacity(256) }
     }
 
     /// One field.
     pub(super) fn field(&mut self, bytes: &[u8]) {
-        self.0.update(digits(bytes.len() as u64, &mut [0; 20]));
-        self.0.update(b":");
-        self.0.update(bytes);
+        if bytes.len() < LONG && self.gathered.len() < LONG {
+            return push_field(&mut self.gathered, bytes);
+        }
+        push_number(&mut self.gathered, bytes.len() as u64);
+        self.gathered.push(b':');
+        self.sha.update(&self.gathered);
+        self.gathered.clear();
+        self.sha.update(bytes);
     }
 
     /// The head of a list: its items follow.
     pub(super) fn count(&mut self, count: usize) {
-        self.0.update(digits(count as u64, &mut [0; 20]));
-        self.0.update(b";");
+        push_number(&mut self.gathered, count as u64);
+        self.gathered.push(b';');
     }
 
     /// A list of fields.
@@ -58,7 +69,8 @@ impl Hasher {
         }
     }
 
-    pub(super) fn finish(self) -> [u8; 32] {
-        self.0.finalize().into()
+    pub(super) fn finish(mut self) -> [u8; 32] {
+        self.sha.update(&self.gathered);
+        self.sha.finalize().into()
     }
 }

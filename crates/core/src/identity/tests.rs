@@ -47,12 +47,12 @@ fn the_digest_is_pinned() {
 #[test]
 fn a_scope_survives_its_bytes_and_refuses_others() {
     let scope = Scope::from_parts([("a".into(), "ä\0:".into()), ("b".into(), "c".into())]).unwrap();
-    let bytes = scope.to_bytes();
+    let bytes = scope.as_bytes().to_vec();
     assert_eq!(Scope::from_bytes(&bytes), Ok(scope));
     for cut in 0..bytes.len() {
         // A cut at the end of a whole pair is a smaller scope; any other is corrupt.
         if let Ok(smaller) = Scope::from_bytes(&bytes[..cut]) {
-            assert_eq!(smaller.to_bytes(), &bytes[..cut]);
+            assert_eq!(smaller.as_bytes(), &bytes[..cut]);
         }
     }
     assert_eq!(Scope::from_bytes(&[]), Err(Error::Corrupt("scope")));
@@ -101,7 +101,7 @@ fn debug_shows_neither_key_nor_principal() {
 /// A scope's bytes in another order of their parts would be a second spelling of the same scope.
 #[test]
 fn a_scope_has_one_spelling() {
-    let part = |name: &str| Scope::from_parts([(name.to_owned(), "v".to_owned())]).unwrap().to_bytes();
+    let part = |name: &str| Scope::from_parts([(name.to_owned(), "v".to_owned())]).unwrap().as_bytes().to_vec();
     assert!(Scope::from_bytes(&[part("a"), part("b")].concat()).is_ok());
     assert_eq!(Scope::from_bytes(&[part("b"), part("a")].concat()), Err(Error::Corrupt("scope")));
     assert_eq!(Scope::from_bytes(&[part("a"), part("a")].concat()), Err(Error::Corrupt("scope")));
@@ -120,7 +120,7 @@ proptest! {
     #[test]
     fn digests_are_equal_only_for_equal_identities(one in identities(), other in identities()) {
         prop_assert_eq!(one == other, one.digest() == other.digest());
-        prop_assert_eq!(one.scope == other.scope, one.scope.to_bytes() == other.scope.to_bytes());
+        prop_assert_eq!(one.scope == other.scope, one.scope.as_bytes() == other.scope.as_bytes());
     }
 
     /// The same text cut elsewhere into operation, key and principal is another identity.
@@ -138,13 +138,13 @@ proptest! {
     #[test]
     fn any_scope_survives_its_bytes(parts in btree_map("[a-z0-9_-]{1,5}", "\\PC{1,9}", 1..5)) {
         let scope = Scope::from_parts(parts).unwrap();
-        prop_assert_eq!(Scope::from_bytes(&scope.to_bytes()), Ok(scope));
+        prop_assert_eq!(Scope::from_bytes(scope.as_bytes()), Ok(scope));
     }
 
     #[test]
     fn no_bytes_make_a_scope_panic(bytes in vec(any::<u8>(), 0..60)) {
         if let Ok(scope) = Scope::from_bytes(&bytes) {
-            prop_assert_eq!(scope.to_bytes(), bytes);
+            prop_assert_eq!(scope.as_bytes(), bytes);
         }
     }
 }

@@ -121,7 +121,7 @@ impl Writer {
     fn receipt(&mut self, receipt: &Receipt) {
         self.u64(u64::from(receipt.status));
         self.u64(receipt.headers.len() as u64);
-        for (name, value) in &receipt.headers {
+        for (name, value) in receipt.headers.iter() {
             self.bytes(name.as_bytes());
             self.bytes(value);
         }
@@ -249,7 +249,7 @@ impl<'a> Reader<'a> {
             2 => Body::NotKept,
             _ => return Err(Error::Corrupt("body")),
         };
-        Ok(Receipt { status, headers, body })
+        Ok(Receipt { status, headers: headers.into(), body })
     }
 }
 

@@ -45,7 +45,7 @@ fn receipts() -> impl Strategy<Value = Receipt> {
     let body = prop_oneof![octets(40).prop_map(Body::Kept), Just(Body::NotKept)];
     (any::<u16>(), vec(("[a-z-]{0,12}", octets(12)), 0..4), body).prop_map(|(status, headers, body)| Receipt {
         status,
-        headers,
+        headers: headers.into(),
         body,
     })
 }

@@ -24,6 +24,9 @@ pub enum PathFault {
 /// # Errors
 /// [`PathFault`]; an empty segment anywhere but at the end is one, because servers disagree on what it means.
 pub fn normalise(path: &str) -> Result<String, PathFault> {
+    if is_normal(path) {
+        return Ok(path.to_owned());
+    }
     let decoded = one_spelling(path)?;
     let rest = decoded.strip_prefix('/').ok_or(PathFault::NotAbsolute)?;
     let mut kept: Vec<&str> = Vec::new();
@@ -48,6 +51,13 @@ pub fn normalise(path: &str) -> Result<String, PathFault> {
         }
     }
     Ok(format!("/{}", kept.join("/")))
+}
+
+/// Whether a path certainly is in normal form: the usual one, which costs no more than a look.
+fn is_normal(path: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~' | b'/');
+    // A dot may be a segment, and two slashes an empty one: those are looked at properly.
+    path.starts_with('/') && path.bytes().all(plain) && !path.contains("//")
 }
 
 /// Every character in its one spelling: an unreserved one as itself, a reserved one (`/`, `:`, `@`, sub-delimiters) as

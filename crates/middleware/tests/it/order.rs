@@ -1,14 +1,15 @@
 //! The order of judgement, and that nobody's record is looked up before the caller is known.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
-use counterfoil_core::{Rule, Scope};
+use counterfoil_core::{Expiry, Policy, Rule, Scope};
 use counterfoil_middleware::{Body, Fault, Principal, PrincipalAnswer, PrincipalFault, Settings, Terms, Unlisted};
 use http::request::Parts;
 use http::{HeaderValue, Request, Response};
 
-use crate::kit::{Handler, House, counting, handler, post, post_body, read, settings};
+use crate::kit::{Handler, Held, House, counting, handler, identity, post, post_body, read, settings};
 
 /// Knows the callers that say who they are, and lets `mallory` do nothing.
 struct ByHeader;
@@ -103,6 +104,57 @@ async fn another_caller_operation_or_key_is_another_action() {
     let other = house.send(request(Some("ann"), &[b"k"], "/orders", "{\"item\": 2}")).await;
     assert_eq!(other.line(), "422 mismatch");
     assert_eq!(effects.load(Ordering::SeqCst), 4);
+}
+
+/// Knows one caller, whose right can be taken away.
+struct Revocable(Arc<AtomicBool>);
+
+impl Principal for Revocable {
+    fn principal<'a>(&'a self, _: &'a Parts) -> PrincipalAnswer<'a> {
+        let revoked = PrincipalFault::Forbidden { detail: "no longer".to_owned() };
+        let allowed = self.0.load(Ordering::SeqCst);
+        Box::pin(std::future::ready(if allowed { Ok(Scope::single_tenant()) } else { Err(revoked) }))
+    }
+}
+
+/// Whether the action runs, is done, or is forgotten, and what a duplicate with the same or other parameters gets.
+#[tokio::test]
+async fn a_caller_whose_right_was_taken_away_learns_nothing_and_the_record_stays() {
+    let table = [
+        ("running", "409 in-progress", "422 mismatch"),
+        ("done", "201 replayed=true", "422 mismatch"),
+        ("expired", "410 expired-key", "410 expired-key"),
+    ];
+    for (state, same, other) in table {
+        let allowed = Arc::new(AtomicBool::new(true));
+        let expiry = Expiry::Refuse(Duration::from_hours(1));
+        let policy = Policy { retention: Duration::from_mins(1), expiry, ..Policy::default() };
+        let principal = Arc::new(Revocable(allowed.clone()));
+        let held = Held::new();
+        let terms = Terms { policy, ..Terms::default() };
+        let house = House::with(Settings { principal, ..settings(terms) }, held.handler());
+        let first = house.sending(post("k"));
+        held.begun.notified().await;
+        if state != "running" {
+            held.go.notify_one();
+            house.store.until(&identity("k"), |record| record.is_some_and(|record| record.version > 1)).await;
+        }
+        if state == "expired" {
+            house.store.clock.advance(Duration::from_mins(1));
+        }
+        for (body, expected) in [(r#"{"item": "tea"}"#, same), ("{}", other)] {
+            assert_eq!(house.send(post_body("k", body)).await.line(), expected, "{state} {body}");
+            let (stands, calls) = (house.store.stands(&identity("k")).await, house.store.calls());
+            allowed.store(false, Ordering::SeqCst);
+            assert_eq!(house.send(post_body("k", body)).await.line(), "403 forbidden", "{state} {body}");
+            assert_eq!(house.store.calls(), calls, "a record was looked up for a caller without a right");
+            assert_eq!(house.store.stands(&identity("k")).await, stands);
+            allowed.store(true, Ordering::SeqCst);
+        }
+        held.go.notify_one();
+        assert_eq!(first.await.unwrap().line(), "201 replayed=false");
+        assert_eq!(held.effects.load(Ordering::SeqCst), 1, "{state}");
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use counterfoil_core::policy::{Answerer, Remember};
 use counterfoil_core::wire::ProblemType;
-use counterfoil_core::{Expiry, Policy};
+use counterfoil_core::{Expiry, Policy, State};
 use counterfoil_middleware::{Body, Error, GuardLayer, Settings, Terms};
 use counterfoil_store::Gate;
 use futures_util::stream;
@@ -15,7 +15,7 @@ use http::{HeaderName, HeaderValue, Response};
 use http_body::Frame;
 use http_body_util::StreamBody;
 
-use crate::kit::{Answer, Handler, House, collected, counting, handler, post, post_body, settings};
+use crate::kit::{Answer, Handler, House, collected, counting, handler, identity, post, post_body, settings};
 use crate::store::Scripted;
 
 /// Answers a status and a header line of `idempotency-remember`, and counts.
@@ -144,6 +144,48 @@ async fn replayed_headers_are_those_of_the_table_as_bytes_and_in_order() {
     assert_eq!(first.body, second.body);
     let expires = Some("Wed, 15 Nov 2023 22:13:20 GMT");
     assert_eq!((first.header("idempotency-expires"), second.header("idempotency-expires")), (expires, expires));
+}
+
+/// The names of the headers that the receipt of `k` keeps.
+async fn kept_names(house: &House) -> Vec<String> {
+    let state = house.store.stands(&identity("k")).await.unwrap().state;
+    let State::Done { receipt, .. } = state else { panic!("{state:?}") };
+    receipt.headers.iter().map(|(name, _)| name.clone()).collect()
+}
+
+#[tokio::test]
+async fn a_replay_is_its_answer_byte_for_byte_whatever_the_status() {
+    let every: Vec<u8> = (0..=255).cycle().take(768).collect();
+    let table = [
+        (200, "application/octet-stream", every),
+        (404, "application/problem+json", br#"{"type": "about:blank", "detail": "no such order"}"#.to_vec()),
+        (409, "application/vnd.x+json; charset=utf-8", b"{ \"again\" : true }\n".to_vec()),
+        (500, "text/plain; charset=latin1", b"\xff\xfe\0 not text".to_vec()),
+        (200, "text/plain", Vec::new()),
+        (204, "", Vec::new()),
+        (304, "", Vec::new()),
+    ];
+    for (status, media, body) in table {
+        let answer = body.clone();
+        let run = handler(move |_| {
+            let mut head = Response::builder().status(status).header("x-reason", "stock").header("set-cookie", "a=1");
+            if !media.is_empty() {
+                head = head.header("content-type", media);
+            }
+            let answer = head.body(Body::from(answer.clone())).unwrap();
+            async move { Ok(answer) }
+        });
+        let replayed_headers = vec![HeaderName::from_static("x-reason")];
+        let house = House::with(Settings { replayed_headers, ..settings(Terms::default()) }, run);
+        for replayed in ["false", "true", "true"] {
+            let found = house.send(post("k")).await;
+            assert_eq!((found.status, found.header("idempotent-replayed")), (status, Some(replayed)));
+            assert_eq!(found.header("content-type").unwrap_or_default(), media, "{status} {replayed}");
+            assert_eq!((found.header("x-reason"), found.body.as_ref()), (Some("stock"), &body[..]), "{status} {media}");
+        }
+        let wanted: &[&str] = if media.is_empty() { &["x-reason"] } else { &["x-reason", "content-type"] };
+        assert_eq!(kept_names(&house).await, wanted, "what is not replayed is not stored either");
+    }
 }
 
 #[test]

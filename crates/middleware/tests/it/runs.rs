@@ -1,18 +1,20 @@
 //! How runs end: hang-ups, panics, time-outs, faults, broken answers, lost leases; and what the record says after each.
 
 use std::future::Future as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use counterfoil_core::{Policy, Receipt, Record, State, Why};
 use counterfoil_middleware::{Body, BoxError, Fault, Guarded, Terms};
+use futures_util::FutureExt as _;
 use http::{Request, Response};
 use http_body::Frame;
 
-use crate::kit::{Handler, Held, House, counting, handler, identity, post, settings};
+use crate::kit::{Handler, Held, House, counting, created, handler, identity, post, settings};
+use crate::store::Scripted;
 
 fn is_done(record: Option<&Record>) -> bool {
     record.is_some_and(|record| matches!(record.state, State::Done { .. }))
@@ -46,6 +48,7 @@ async fn a_caller_that_hangs_up_cancels_nothing() {
 async fn a_caller_that_hangs_up_before_the_claim_cancels_nothing_either() {
     let effects = Arc::new(AtomicUsize::new(0));
     let house = House::new(counting(&effects));
+    house.store.wait();
     let mut sending = Box::pin(house.send(post("k")));
     std::future::poll_fn(|cx| {
         assert!(sending.as_mut().poll(cx).is_pending());
@@ -55,6 +58,64 @@ async fn a_caller_that_hangs_up_before_the_claim_cancels_nothing_either() {
     drop(sending);
     house.store.until(&identity("k"), is_done).await;
     assert_eq!(effects.load(Ordering::SeqCst), 1);
+}
+
+/// A run that never waits is over with the first poll; nothing of it is left for a task.
+#[tokio::test]
+async fn a_run_that_never_waits_ends_where_it_began() {
+    let effects = Arc::new(AtomicUsize::new(0));
+    let house = House::new(counting(&effects));
+    let mut sending = Box::pin(house.send(post("k")));
+    let polled = std::future::poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx))).await;
+    assert!(matches!(polled, Poll::Ready(answer) if answer.line() == "201 replayed=false"));
+    assert!(is_done(house.store.stands(&identity("k")).await.as_ref()));
+}
+
+/// A handler that goes to sleep before its effect and after it.
+fn yielding(effects: &Arc<AtomicUsize>) -> Handler {
+    let effects = effects.clone();
+    handler(move |_| {
+        let effects = effects.clone();
+        async move {
+            tokio::task::yield_now().await;
+            let number = effects.fetch_add(1, Ordering::SeqCst) + 1;
+            tokio::task::yield_now().await;
+            Ok(created(number))
+        }
+    })
+}
+
+#[tokio::test]
+async fn a_caller_that_hangs_up_at_any_moment_changes_nothing() {
+    let mut polls = 0;
+    loop {
+        let effects = Arc::new(AtomicUsize::new(0));
+        let house = House::new(yielding(&effects));
+        house.store.wait();
+        let mut sending = Box::pin(house.send(post("k")));
+        let mut answered = false;
+        for _ in 0..polls {
+            answered = std::future::poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx).is_ready())).await;
+            tokio::task::yield_now().await;
+        }
+        drop(sending);
+        let mut next = house.send(post("k")).await.line();
+        for _ in 0..1_000 {
+            if next != "409 in-progress" {
+                break;
+            }
+            tokio::task::yield_now().await;
+            next = house.send(post("k")).await.line();
+        }
+        assert_eq!(next, if polls == 0 { "201 replayed=false" } else { "201 replayed=true" }, "after {polls} polls");
+        assert_eq!(effects.load(Ordering::SeqCst), 1, "after {polls} polls");
+        if answered {
+            break;
+        }
+        polls += 1;
+        assert!(polls < 1_000, "it is never answered");
+    }
+    assert!(polls > 1, "it was answered at once: nothing was cut off");
 }
 
 /// What a handler does, what its caller gets, what stands, and what the next caller gets.
@@ -176,6 +237,29 @@ async fn a_lease_is_renewed_while_its_handler_runs() {
     assert_eq!(house.send(post("k")).await.line(), "409 in-progress");
     held.go.notify_one();
     assert_eq!(first.await.unwrap().line(), "201 replayed=false");
+}
+
+/// The runtime has one thread and the handler keeps it, so that no task can renew anything meanwhile.
+#[tokio::test]
+async fn a_handler_that_blocks_its_runtime_does_not_lose_its_lease() {
+    let kept = Arc::new(OnceLock::<Arc<Scripted>>::new());
+    let inside = kept.clone();
+    let blocking = handler(move |_| {
+        let store = inside.get().unwrap().clone();
+        async move {
+            let until = std::time::Instant::now() + Duration::from_mins(1);
+            while store.stands(&identity("k")).now_or_never().flatten().is_none_or(|record| record.version < 4) {
+                assert!(std::time::Instant::now() < until, "nobody renews the lease");
+                std::thread::yield_now();
+            }
+            Ok(created(1))
+        }
+    });
+    let policy = Policy { lease: Duration::from_millis(60), ..Policy::default() };
+    let house = House::with(settings(Terms { policy, ..Terms::default() }), blocking);
+    assert!(kept.set(house.store.clone()).is_ok());
+    assert_eq!(house.send(post("k")).await.line(), "201 replayed=false");
+    assert_eq!(house.send(post("k")).await.line(), "201 replayed=true");
 }
 
 #[tokio::test]

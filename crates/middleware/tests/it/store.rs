@@ -40,6 +40,7 @@ pub(crate) struct Scripted {
     calls: AtomicUsize,
     on_read: Mutex<Option<ReadFault>>,
     on_swap: Mutex<Option<SwapFault>>,
+    waits: AtomicBool,
     written: Notify,
     overdue: AtomicBool,
 }
@@ -53,6 +54,7 @@ impl Scripted {
             calls: AtomicUsize::new(0),
             on_read: Mutex::default(),
             on_swap: Mutex::default(),
+            waits: AtomicBool::new(false),
             written: Notify::new(),
             overdue: AtomicBool::new(false),
         })
@@ -71,6 +73,11 @@ impl Scripted {
     /// Writes fail as `fault` says, from now on; what fails is not applied.
     pub(crate) fn on_swap(&self, fault: impl Fn(&Swap) -> Option<StoreError> + Send + Sync + 'static) {
         *self.on_swap.lock().unwrap() = Some(Box::new(fault));
+    }
+
+    /// Every write lets others go first, from now on, as a store with a disk or a network does.
+    pub(crate) fn wait(&self) {
+        self.waits.store(true, Ordering::SeqCst);
     }
 
     /// Nothing fails any more.
@@ -145,6 +152,9 @@ impl RecordStore for Scripted {
             return Box::pin(std::future::ready(Err(error)));
         }
         Box::pin(async move {
+            if self.waits.load(Ordering::SeqCst) {
+                tokio::task::yield_now().await;
+            }
             let swapped = self.inner.swap(swap).await;
             self.written.notify_waiters();
             swapped

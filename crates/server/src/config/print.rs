@@ -35,6 +35,7 @@ pub(super) fn print(config: &Config) -> String {
     page.setting("upstream", &config.upstream, ToString::to_string);
     page.setting("store", &config.store, ToString::to_string);
     page.setting("forward_key", &config.forward_key, |flag| *flag);
+    page.setting("repeatability", &config.repeatability, |flag| *flag);
     page.setting("replay_headers", &config.replay_headers, |names| {
         names.iter().map(|name| name.as_str().to_owned()).collect::<Vec<_>>()
     });
@@ -45,6 +46,11 @@ pub(super) fn print(config: &Config) -> String {
         page.setting("key", tls, |tls| tls.key.display().to_string());
     }
     forward(&mut page, &config.forward, config.upstream.value.is_tls());
+    page.table("[cors]");
+    page.setting("origins", &config.cors.origins, |origins| {
+        origins.iter().map(|origin| String::from_utf8_lossy(origin.as_bytes()).into_owned()).collect::<Vec<_>>()
+    });
+    page.setting("credentials", &config.cors.credentials, |flag| *flag);
     limits(&mut page, config);
     page.table("[defaults]");
     terms(&mut page, &config.defaults);
@@ -143,6 +149,7 @@ fn terms(page: &mut Page, terms: &Terms) {
         Effect::Other => "other",
     });
     page.setting("fingerprint", &terms.fingerprint, rule);
+    page.setting("max_age", &terms.max_age, |span| span.map_or("any".to_owned(), print_span));
     page.setting("lease", &terms.lease, |span| print_span(*span));
     page.setting("handler", &terms.handler, |span| print_span(*span));
     page.setting("not_processed", &terms.not_processed, |statuses| {

@@ -9,7 +9,7 @@ use toml::{Table, Value};
 use super::complaint::Pad;
 
 /// Settings that the blueprint names and this version does not have, by path without indices.
-const NOT_BUILT: [&str; 19] = [
+const NOT_BUILT: [&str; 17] = [
     "console",
     "regions",
     "relay",
@@ -17,9 +17,7 @@ const NOT_BUILT: [&str; 19] = [
     "seal",
     "operation.hold",
     "operation.in_progress",
-    "operation.repeatability",
     "operation.require",
-    "operation.too_old",
     "operation.window",
     "principal.audience",
     "principal.claim",

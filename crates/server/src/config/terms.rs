@@ -15,6 +15,7 @@ use super::setting::Setting;
 
 const EXPIRED_ACCEPTED: &str = "\"new-action\" or \"refuse <span>\" like \"refuse 30d\"";
 const DUPLICATES_ACCEPTED: &str = "\"refuse\" or \"wait <span>\" like \"wait 5s\"";
+const MAX_AGE_ACCEPTED: &str = "\"any\" or a span like \"24h\", not longer than the retention";
 const STATUS_ACCEPTED: &str = "a status from 400 to 599";
 
 /// The most items of a list in the file.
@@ -33,6 +34,8 @@ pub struct Terms {
     pub effect: Setting<Effect>,
     /// How requests are compared.
     pub fingerprint: Setting<Rule>,
+    /// How old an action may be when it is first run; `None`: any.
+    pub max_age: Setting<Option<Duration>>,
     /// How long a claim lasts without a renewal.
     pub lease: Setting<Duration>,
     /// How long the upstream may take.
@@ -50,6 +53,7 @@ struct Said {
     expired: Option<Expiry>,
     duplicates: Option<Duplicates>,
     fingerprint: Option<Rule>,
+    max_age: Option<Option<Duration>>,
     lease: Option<Duration>,
     handler: Option<Duration>,
     not_processed: Option<Vec<u16>>,
@@ -64,6 +68,7 @@ impl Said {
             expired: section.text("expired", EXPIRED_ACCEPTED, parse_expired),
             duplicates: section.text("duplicates", DUPLICATES_ACCEPTED, parse_duplicates),
             fingerprint: section.table("fingerprint").and_then(parse_fingerprint),
+            max_age: section.text("max_age", MAX_AGE_ACCEPTED, parse_max_age),
             lease: span(section, "lease", 1, 3600),
             handler: span(section, "handler", 1, 86_400),
             not_processed: bounded(section, "not_processed", STATUS_ACCEPTED, parse_status),
@@ -82,6 +87,7 @@ impl Terms {
             duplicates: Setting::or(said.duplicates, Duplicates::Refuse),
             effect: Setting::or(said.effect, Effect::Other),
             fingerprint: Setting::or(said.fingerprint, Rule::auto()),
+            max_age: Setting::or(said.max_age, None),
             lease: Setting::or(said.lease, Duration::from_secs(30)),
             handler: Setting::or(said.handler, Duration::from_mins(1)),
             not_processed: Setting::or(said.not_processed, Vec::new()),
@@ -103,12 +109,14 @@ impl Terms {
             duplicates: Setting::or_inherited(said.duplicates, &defaults.duplicates),
             effect: Setting::or_inherited(said.effect, &defaults.effect),
             fingerprint: Setting::or_inherited(said.fingerprint, &defaults.fingerprint),
+            max_age: Setting::or_inherited(said.max_age, &defaults.max_age),
             lease: Setting::or_inherited(said.lease, &defaults.lease),
             handler: Setting::or_inherited(said.handler, &defaults.handler),
             not_processed: Setting::or_inherited(said.not_processed, &defaults.not_processed),
             statuses: Setting::or_inherited(said.statuses, &defaults.statuses),
         };
-        if [&terms.retention, &terms.lease].iter().any(|setting| setting.origin == super::setting::Origin::File) {
+        let said_here = [terms.retention.origin, terms.lease.origin, terms.max_age.origin];
+        if said_here.contains(&super::setting::Origin::File) {
             terms.judge(section);
         }
         terms
@@ -119,6 +127,10 @@ impl Terms {
         if self.retention.value < self.lease.value {
             let fault = "shorter than the lease: a receipt would be forgotten before a retry can ask for it";
             section.complain("retention", fault, "a span not shorter than the lease");
+        }
+        if self.max_age.value.is_some_and(|max_age| max_age > self.retention.value) {
+            let fault = "longer than the retention: a retry could be younger than what forgot it";
+            section.complain("max_age", fault, "a span not longer than the retention");
         }
     }
 }
@@ -148,6 +160,16 @@ pub(crate) fn bounded<T>(
         section.complain(key, format!("it has {} items", items.len()), format!("at most {ITEMS_MAX}"));
     }
     Some(items)
+}
+
+fn parse_max_age(text: &str) -> Result<Option<Duration>, String> {
+    match text {
+        "any" => Ok(None),
+        span => match parse_span(span)? {
+            Duration::ZERO => Err("the span is zero".to_owned()),
+            span => Ok(Some(span)),
+        },
+    }
 }
 
 fn parse_effect(text: &str) -> Result<Effect, String> {

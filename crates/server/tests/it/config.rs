@@ -103,6 +103,45 @@ fn order_of_places() {
 }
 
 #[test]
+fn pages_and_ages_that_make_no_sense() {
+    file(
+        "pages-and-ages",
+        r#"
+upstream = "http://127.0.0.1:9000"
+repeatability = "yes"
+
+[principal]
+from = "none"
+
+[cors]
+origins = ["*", "https://shop.example/", "shop.example", "https://Shop.example", "https://me@shop.example", "null", 1]
+methods = ["POST"]
+
+[defaults]
+retention = "1h"
+max_age = "2h"
+
+[[operation]]
+name = "create-order"
+match = "POST /orders"
+max_age = "0s"
+
+[[operation]]
+name = "refund"
+match = "POST /refunds"
+retention = "30m"
+max_age = "any"
+
+[[operation]]
+name = "cancel"
+match = "POST /cancel"
+retention = "1d"
+max_age = "25h"
+"#,
+    );
+}
+
+#[test]
 fn everything_set() {
     file(
         "everything-set",
@@ -112,7 +151,12 @@ admin = "127.0.0.1:9999"
 upstream = "http://orders.internal:8080/"
 store = "sqlite:/var/lib/counterfoil/receipts.db"
 forward_key = true
+repeatability = true
 replay_headers = ["x-order-id", "X-Cost"]
+
+[cors]
+origins = ["https://shop.example", "http://localhost:5173"]
+credentials = true
 
 [principal]
 from = "header"
@@ -136,6 +180,7 @@ writer_batch = 32
 
 [defaults]
 retention = "7d"
+max_age = "1d"
 expired = "refuse 30d"
 duplicates = "wait 5s"
 effect = "other"
@@ -259,7 +304,6 @@ match = "POST /orders"
 effect = "keyed-upstream"
 window = "24h"
 hold = "always"
-repeatability = "required"
 "#,
     );
 }
@@ -301,9 +345,7 @@ fn no_toml() {
 
 #[test]
 fn carried() {
-    let limits = format!(
-        "[limits]\nhttp2_streams = 50\nheader_bytes = \"16KiB\"\nheader_lines = 50\nbody = \"20s\"\nupstream_connections = 200\nanswer = \"20s\"\nidle = \"1h\"\n"
-    );
+    let limits = "[limits]\nhttp2_streams = 50\nheader_bytes = \"16KiB\"\nheader_lines = 50\nbody = \"20s\"\nupstream_connections = 200\nanswer = \"20s\"\nidle = \"1h\"\n";
     let https = LEAST.replace("http://127.0.0.1:9000", "https://orders.internal:8443/");
     file("carried", &format!("{https}{CARRIED}{limits}"));
     file(

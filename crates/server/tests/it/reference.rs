@@ -28,5 +28,5 @@ fn every_setting_has_its_row() {
         assert!(origin != "default" || row.contains(&default), "the row of `{path}` does not name {default}");
         checked += 1;
     }
-    assert_eq!(checked, 45, "settings that were looked for");
+    assert_eq!(checked, 49, "settings that were looked for");
 }

@@ -23,9 +23,11 @@ async fn an_unguarded_connection_switches() {
         text.push_str(std::str::from_utf8(&buffer[..count]).unwrap());
     }
     assert!(text.starts_with("HTTP/1.1 101 Switching Protocols\r\n"), "{text}");
-    stream.write_all(b"ping").await.unwrap();
-    let mut back = [0; 4];
-    stream.read_exact(&mut back).await.unwrap();
-    assert_eq!(&back, b"ping");
+    // What follows is no HTTP, and nothing of it is looked at.
+    let bytes = b"\x81\x85\0\n\r\n :\xff\r\n\r\n";
+    stream.write_all(bytes).await.unwrap();
+    let mut back = [0; 14];
+    stream.read_exact(&mut back[..bytes.len()]).await.unwrap();
+    assert_eq!(&back[..bytes.len()], bytes);
     assert!(upstream.seen()[0].contains("upgrade: echo\r\n"), "{:?}", upstream.seen());
 }

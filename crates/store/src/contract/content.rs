@@ -41,7 +41,8 @@ pub(super) async fn bytes_survive(trial: &mut Trial) -> Held {
         .with_header("empty", "");
     must_keep(&trial.place("every-byte")?, receipt, "a receipt with every byte").await?;
     must_keep(&trial.place("empty")?, Receipt::new(204, ""), "a receipt with an empty body").await?;
-    let not_kept = Receipt { status: 200, headers: Vec::new(), body: Body::NotKept }.with_header("location", "/1");
+    let not_kept =
+        Receipt { status: 200, headers: std::sync::Arc::default(), body: Body::NotKept }.with_header("location", "/1");
     must_keep(&trial.place("not-kept")?, not_kept, "a receipt whose body was not kept").await?;
     must_keep(&trial.place("status")?, Receipt::new(u16::MAX, "{\"a\": '%s'}"), "a receipt with the largest status")
         .await?;

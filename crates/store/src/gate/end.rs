@@ -55,7 +55,7 @@ impl Gate {
                 Ok(Ended::Written { expires_at: stands.as_ref().and_then(Record::sweep_at) })
             }
             Err(refused) => {
-                self.alarm(permit, refused, receipt.status).await;
+                Box::pin(self.alarm(permit, refused, receipt.status)).await;
                 Ok(Ended::Refused(refused))
             }
         }
@@ -76,8 +76,8 @@ impl Gate {
         match self.change(permit, change).await? {
             Ok(_) => Ok(Ended::Written { expires_at: None }),
             // A lapsed lease that somebody marked meanwhile is still ours: renew it, then give it back.
-            Err(Refused::Unknown) => match self.renew(permit).await? {
-                Ok(()) => match self.change(permit, change).await? {
+            Err(Refused::Unknown) => match Box::pin(self.renew(permit)).await? {
+                Ok(()) => match Box::pin(self.change(permit, change)).await? {
                     Ok(_) => Ok(Ended::Written { expires_at: None }),
                     Err(refused) => Ok(Ended::Refused(refused)),
                 },

@@ -158,7 +158,7 @@ pub(super) fn history(conn: &Connection, identity: &Identity) -> Result<Vec<Note
              WHERE scope = ?1 AND operation = ?2 AND key = ?3 ORDER BY id DESC LIMIT ?4",
         )
         .map_err(&doing)?;
-    let parts = (identity.scope.to_bytes(), identity.operation.as_str(), identity.key.as_str(), NOTES_MAX);
+    let parts = (identity.scope.as_bytes(), identity.operation.as_str(), identity.key.as_str(), NOTES_MAX);
     let mut found = statement.query(parts).map_err(&doing)?;
     let mut notes = Vec::new();
     while let Some(row) = found.next().map_err(&doing)? {

@@ -12,6 +12,7 @@ use tokio::runtime::Handle;
 
 use super::Inner;
 use super::connect;
+use super::finished::Finished;
 use super::job::lost;
 use super::meta;
 use super::rows;
@@ -32,6 +33,7 @@ pub(super) struct Readers {
     generation: AtomicU64,
     /// When the store's own row was last read, in milliseconds of this process.
     refreshed: AtomicU64,
+    pub(super) finished: Finished,
     /// Long reads use one connection, one after the other, so that they never take one from a replay.
     long: Mutex<Option<Connection>>,
 }
@@ -49,6 +51,7 @@ impl Readers {
             back: Condvar::new(),
             generation: AtomicU64::new(0),
             refreshed: AtomicU64::new(0),
+            finished: Finished::new(),
             long: Mutex::new(None),
         }
     }
@@ -60,6 +63,7 @@ impl Readers {
     /// Closes all, and those in use when they come back.
     pub(super) fn clear(&self) {
         self.generation.fetch_add(1, Ordering::Relaxed);
+        self.finished.clear();
         let mut pool = self.locked();
         pool.open -= pool.free.len();
         pool.free.clear();
@@ -120,9 +124,21 @@ impl Inner {
         Ok(Some(loan))
     }
 
+    /// What is known without reading. Nothing is where the clock must be looked at first.
+    fn known(&self, identity: &Identity) -> Option<Seen> {
+        if self.is_refresh_due() {
+            return None;
+        }
+        let now = self.time.now();
+        self.readers.finished.get(identity, now).map(|record| Seen { record: Some(record), now })
+    }
+
     /// Reads at once where a connection is free; `None`: none is.
     fn read_now(&self, identity: &Identity) -> Result<Option<Seen>, StoreError> {
         self.trusted()?;
+        if let Some(seen) = self.known(identity) {
+            return Ok(Some(seen));
+        }
         let Some(loan) = self.loan(Patience::None)? else { return Ok(None) };
         self.read_with(&loan, identity).map(Some)
     }
@@ -130,15 +146,22 @@ impl Inner {
     fn read_with(&self, loan: &Loan<'_>, identity: &Identity) -> Result<Seen, StoreError> {
         let conn = loan.conn.as_ref().ok_or_else(super::recovery::closed)?;
         self.refresh(conn)?;
+        let before = self.readers.finished.before();
         let record = rows::select(conn, identity)?;
         // A commit that failed meanwhile may have been seen.
         self.trusted()?;
+        if let Some(record) = &record {
+            self.readers.finished.keep(identity, record, before);
+        }
         Ok(Seen { record, now: self.time.now() })
     }
 
     /// Reads, and waits for a connection where none is free.
     pub(super) fn read_blocking(&self, identity: &Identity) -> Result<Seen, StoreError> {
         self.trusted()?;
+        if let Some(seen) = self.known(identity) {
+            return Ok(seen);
+        }
         match self.loan(Patience::Bounded)? {
             Some(loan) => self.read_with(&loan, identity),
             None => Err(StoreError::not_applied(
@@ -160,14 +183,19 @@ impl Inner {
 
     /// Takes over an accepted clock now and then: a process that only reads must learn of it too.
     fn refresh(&self, conn: &Connection) -> Result<(), StoreError> {
-        let (last, now) = (self.readers.refreshed.load(Ordering::Relaxed), self.millis());
-        if last != 0 && now.saturating_sub(last) < REFRESH_MILLIS {
+        if !self.is_refresh_due() {
             return Ok(());
         }
+        let now = self.millis();
         let stands = meta::read(conn)?;
         self.adopt(&stands.mark);
         self.readers.refreshed.store(now, Ordering::Relaxed);
         Ok(())
+    }
+
+    fn is_refresh_due(&self) -> bool {
+        let last = self.readers.refreshed.load(Ordering::Relaxed);
+        last == 0 || self.millis().saturating_sub(last) >= REFRESH_MILLIS
     }
 
     /// The same for whoever asks for the store's health; nothing where no connection is free.

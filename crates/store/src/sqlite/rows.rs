@@ -119,8 +119,8 @@ pub(super) fn by_id(conn: &Connection, id: i64) -> Result<Option<Stored>, StoreE
     statement.query_row([id], stored).optional().map_err(&doing)
 }
 
-fn parts(identity: &Identity) -> (Vec<u8>, &str, &str) {
-    (identity.scope.to_bytes(), identity.operation.as_str(), identity.key.as_str())
+fn parts(identity: &Identity) -> (&[u8], &str, &str) {
+    (identity.scope.as_bytes(), identity.operation.as_str(), identity.key.as_str())
 }
 
 /// The core's error with the digest of whom it is about.

@@ -91,7 +91,7 @@ pub(super) fn note(conn: &Connection, note: &Note) -> Result<(), StoreError> {
         .map_err(&doing)?;
     statement
         .execute((
-            scope.to_bytes(),
+            scope.as_bytes(),
             operation.as_str(),
             key.as_str(),
             note.at.as_millis(),

@@ -250,7 +250,10 @@ async fn a_record_is_compared_under_its_own_rule() {
     let world = world();
     let rule: Rule = "json;ignore=/sent_at".parse().unwrap();
     let asked = |body: &'static str| Asked {
-        headers: vec![("content-type".into(), "application/json".into())],
+        headers: http::HeaderMap::from_iter([(
+            http::header::CONTENT_TYPE,
+            http::HeaderValue::from_static("application/json"),
+        )]),
         ..Asked::bytes(body)
     };
     let mut first = Claim::new(identity(), asked(r#"{"n":1,"sent_at":1}"#), &rule).unwrap();

@@ -49,7 +49,7 @@ fn fixtures() -> Vec<(String, Record)> {
     }
     let kept =
         Receipt::new(201, &b"{\"id\":1}"[..]).with_header("Location", "/orders/1").with_header("link", &[0xff][..]);
-    let not_kept = Receipt { status: 200, headers: Vec::new(), body: Body::NotKept };
+    let not_kept = Receipt { status: 200, headers: std::sync::Arc::default(), body: Body::NotKept };
     for author in AUTHORS {
         for (name, receipt, refuse_until) in
             [("kept", &kept, None), ("not-kept", &not_kept, Some(ms(1_702_678_460_000)))]
@@ -168,7 +168,7 @@ fn absurd_lengths_and_counts_are_refused_without_being_believed() {
             }
         }
     }
-    let receipt = Receipt { status: 200, headers: Vec::new(), body: Body::NotKept };
+    let receipt = Receipt { status: 200, headers: std::sync::Arc::default(), body: Body::NotKept };
     let mut counted = Writer(Vec::new());
     counted.receipt(&receipt);
     counted.0[8..16].copy_from_slice(&u64::MAX.to_be_bytes());

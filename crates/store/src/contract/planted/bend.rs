@@ -72,8 +72,10 @@ fn kept(fault: Fault, receipt: &Receipt) -> Receipt {
         (Fault::CutsBodies, Body::Kept(body)) => kept.body = Body::Kept(body.slice(..body.len().min(65_536))),
         (Fault::ForgetsNotKept, Body::NotKept) => kept.body = Body::Kept(Vec::new().into()),
         (Fault::FoldsHeaders, _) => {
-            kept.headers.sort();
-            kept.headers.dedup_by(|one, other| one.0 == other.0);
+            let mut headers = kept.headers.to_vec();
+            headers.sort();
+            headers.dedup_by(|one, other| one.0 == other.0);
+            kept.headers = headers.into();
         }
         _ => {}
     }

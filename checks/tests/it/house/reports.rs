@@ -1,0 +1,119 @@
+//! The page of field reports accounts for every report: with tests that exist, with a reason, or with what it waits for.
+//!
+//! The list of reports stands here. What does not belong here: whether a test proves what its row says.
+
+use std::collections::BTreeSet;
+
+use super::documents::resolve;
+use super::tokens::{functions, lex};
+use super::tree::{File, files, hold, seen};
+
+const PAGE: &str = "docs/reference/field-reports.md";
+
+/// Every report of the kinds that the page takes one by one.
+const REPORTS: [u16; 81] = [
+    1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 23, 24, 25, 27, 28, 29, 30, 31, 32, 33,
+    34, 35, 36, 37, 38, 39, 41, 42, 43, 44, 45, 47, 49, 50, 51, 52, 53, 54, 55, 56, 58, 59, 60, 61, 62, 63, 64, 65, 66,
+    67, 68, 70, 71, 72, 73, 75, 76, 77, 95, 96, 97, 99, 100, 101, 102, 103, 104, 106, 107, 109,
+];
+
+/// How the last cell of a row without a test begins.
+const REASONS: [&str; 2] = ["Cannot occur:", "Waits for"];
+
+/// One row: the line it stands on, its report, and what it says of us.
+struct Row<'a> {
+    line: usize,
+    report: u16,
+    here: &'a str,
+}
+
+/// `| [B07](target) | what went wrong | here |`; nothing where the line is no such row.
+fn row((index, line): (usize, &str)) -> Option<Row<'_>> {
+    let cells: Vec<&str> = line.trim().strip_prefix('|')?.trim_end_matches('|').split('|').map(str::trim).collect();
+    let id = cells.first()?.trim_start_matches('[').split(']').next()?;
+    let report = id.strip_prefix('B')?.parse().ok()?;
+    Some(Row { line: index + 1, report, here: cells.get(2).copied().unwrap_or_default() })
+}
+
+/// The tests of a cell, each a link from the function's name to its file.
+fn tests(cell: &str) -> impl Iterator<Item = (&str, &str)> {
+    cell.split("[`").skip(1).filter_map(|link| {
+        let (name, rest) = link.split_once("`](")?;
+        Some((name, rest.split(')').next()?))
+    })
+}
+
+fn accounted(page: &str, reports: &[u16]) -> Vec<String> {
+    let rows: Vec<Row<'_>> = page.lines().enumerate().filter_map(row).collect();
+    let mut faults = Vec::new();
+    for report in reports {
+        let lines: Vec<String> =
+            rows.iter().filter(|row| row.report == *report).map(|row| row.line.to_string()).collect();
+        if lines.len() != 1 {
+            faults.push(format!("B{report:02} has {} rows: {}", lines.len(), lines.join(", ")));
+        }
+    }
+    for Row { line, report, here } in rows {
+        if !reports.contains(&report) {
+            faults.push(format!("{PAGE}:{line}: B{report:02} is not on the list"));
+        }
+        if tests(here).next().is_none() && !REASONS.iter().any(|reason| here.starts_with(reason)) {
+            faults.push(format!("{PAGE}:{line}: B{report:02} names neither a test nor a reason"));
+        }
+    }
+    faults
+}
+
+fn named(page: &str, files: &[File]) -> Vec<String> {
+    let mut faults = Vec::new();
+    let links = page.lines().enumerate().flat_map(|(index, line)| tests(line).map(move |test| (index + 1, test)));
+    for (line, (name, target)) in links {
+        let path = resolve(PAGE, target).unwrap_or_default();
+        let file = files.iter().find(|file| file.path == path && file.is_rust());
+        let names: BTreeSet<String> = file
+            .map(|file| functions(lex(file)).into_iter().map(|function| function.name).collect())
+            .unwrap_or_default();
+        if !names.contains(name) {
+            faults.push(format!("{PAGE}:{line}: no function `{name}` in `{target}`"));
+        }
+    }
+    faults
+}
+
+fn page(files: &[File]) -> &str {
+    files.iter().find(|file| file.path == PAGE).map_or("", |file| file.text.as_str())
+}
+
+#[test]
+fn every_report_is_accounted_for() {
+    hold("give each report one row: its tests, a reason, or what it waits for", &accounted(page(&files()), &REPORTS));
+}
+
+#[test]
+fn the_tests_of_the_reports_exist() {
+    let files = files();
+    hold("name the test that proves it now; if none does, write it", &named(page(&files), &files));
+}
+
+#[test]
+fn planted_faults_are_seen() {
+    let head = "| report | elsewhere | here |\n|---|---|---|\n";
+    let first =
+        "| [B01](https://x.test/1) | it raced | [`one`](../../crates/a.rs), then [`two`](../../crates/a.rs) |\n";
+    let second = "| B02 | it hung | Cannot occur: nothing waits |\n";
+    let whole = format!("{head}{first}{second}");
+    assert!(accounted(&whole, &[1, 2]).is_empty());
+    seen("no row", &accounted(&format!("{head}{first}"), &[1, 2]), "B02 has 0 rows");
+    seen("two rows", &accounted(&format!("{whole}{second}"), &[1, 2]), "B02 has 2 rows: 4, 5");
+    seen("a row too many", &accounted(&whole, &[1]), ":4: B02 is not on the list");
+    for empty in ["| B02 | it hung | it is fine |\n", "| B02 | Cannot occur: x |\n", "| B02 | [`one`](a.rs) | |\n"] {
+        seen(empty, &accounted(&format!("{head}{first}{empty}"), &[1, 2]), ":4: B02 names neither");
+    }
+
+    let tree = |text: &str| [File::new("crates/a.rs", text), File::new("crates/b.md", "fn one() {} fn two() {}")];
+    assert!(named(&whole, &tree("#[test] fn one() {} proptest! { #[test] fn two(x: u8) {} }")).is_empty());
+    seen("a test that is gone", &named(&whole, &tree("fn one() {} // fn two() {}")), ":3: no function `two` in");
+    for target in ["../../crates/c.rs", "../../crates/b.md", "../../../../crates/a.rs"] {
+        seen(target, &named(&format!("[`one`]({target})"), &tree("fn one() {}")), ":1: no function `one`");
+    }
+}
