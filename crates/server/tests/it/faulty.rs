@@ -158,12 +158,25 @@ async fn play(stream: &mut TcpStream, script: &[Step], number: usize, counts: &C
     Ok(true)
 }
 
+/// Reads to the end of a header, and nothing of what follows it.
 async fn head(stream: &mut TcpStream) -> std::io::Result<()> {
-    let mut read = Vec::new();
-    while !read.ends_with(b"\r\n\r\n") {
-        read.push(stream.read_u8().await?);
+    let mut bytes = [0; 4096];
+    let mut tail = Vec::new();
+    loop {
+        let count = stream.peek(&mut bytes).await?;
+        if count == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        let before = tail.len();
+        tail.extend_from_slice(&bytes[..count]);
+        let end = tail.windows(4).position(|four| four == b"\r\n\r\n");
+        let taken = end.map_or(count, |at| at + 4 - before);
+        stream.read_exact(&mut bytes[..taken]).await?;
+        if end.is_some() {
+            return Ok(());
+        }
+        tail.drain(..tail.len().saturating_sub(3));
     }
-    Ok(())
 }
 
 /// Reads the preface and frames until a stream is ended by its sender.
