@@ -147,7 +147,7 @@ impl Rejection {
             Self::Doubt(doubt) => doubt.row(),
             Self::Late(_) => Row::new(P::OutcomeUnknown, "this attempt ended after its right to run; keep the key, and send it again to learn what stands")
                 .retry(RETRY_MAX),
-            Self::NotSent => Row::new(P::UpstreamUnreachable, "nothing was sent and the key is free; send it again with the same key").retry(RETRY_SOON),
+            Self::NotSent => Row::new(P::UpstreamUnreachable, "nothing was sent; send it again with the same key").retry(RETRY_SOON),
             Self::Store(kind) => store_row(*kind),
             Self::Unreadable => Row::new(P::RecordUnreadable, "the action is not run; the operator has to mend the record"),
             Self::TooManyWaiting => Row::new(P::TooManyWaiting, "send it again with the same key").retry(RETRY_SOON),

@@ -50,8 +50,16 @@ impl Server {
     /// # Errors
     /// [`ServerError`], with the next step.
     pub async fn start(config: Config) -> Result<Self, ServerError> {
-        let prometheus = numbers::recorder();
         let store = Store::open_to_serve(&config.store, &config.limits).await?;
+        Self::start_on(store, config).await
+    }
+
+    /// Takes a store that is open, whatever the configuration names, and binds both listeners.
+    ///
+    /// # Errors
+    /// [`ServerError`], with the next step.
+    pub async fn start_on(store: Store, config: Config) -> Result<Self, ServerError> {
+        let prometheus = numbers::recorder();
         let about = store.records().about().await?;
         let callers = Callers::new(&config)?;
         callers.warm();

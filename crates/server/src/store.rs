@@ -49,6 +49,12 @@ impl Store {
         Self::open_with(&place.value, options).await
     }
 
+    /// A store of any kind, which its owner closes.
+    #[must_use]
+    pub fn of(records: Arc<dyn RecordStore>) -> Self {
+        Self { records, sqlite: None }
+    }
+
     /// Its records.
     #[must_use]
     pub const fn records(&self) -> &Arc<dyn RecordStore> {

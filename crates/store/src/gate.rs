@@ -129,12 +129,14 @@ impl Gate {
     /// The same.
     pub async fn begin_on(&self, claim: &mut Claim, policy: &Policy, seen: Seen) -> Result<Begun, StoreError> {
         let mut mine = Mine::default();
-        let begun = self.rounds(claim, policy, seen, &mut mine).await;
+        let mut begun = self.rounds(claim, policy, seen, &mut mine).await;
         if mine.doubtful {
-            if let Ok(Begun::Execute(permit)) = &begun {
+            let lasting = claim_limit(policy).saturating_add(policy.lease);
+            if let Ok(Begun::Execute(permit)) = &mut begun {
                 mine.leases.retain(|lease| *lease != permit.lease());
+                permit.copies_until(Instant::now() + lasting);
             }
-            self.abandon(claim.identity().clone(), mine.leases, claim_limit(policy).saturating_add(policy.lease));
+            self.abandon(claim.identity().clone(), mine.leases, lasting);
         }
         begun
     }

@@ -1,8 +1,8 @@
-//! A fault upstream: it follows a script on every connection, byte by byte, and counts connections and requests.
+//! A fault upstream: it follows a script on every connection, byte by byte, and counts connections, requests and effects.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -18,6 +18,8 @@ pub(crate) enum Step {
     Read(usize),
     /// Reads a whole request (HTTP/2) and counts it.
     Two,
+    /// Does what it was asked: an effect.
+    Act,
     /// Sends these bytes.
     Send(Vec<u8>),
     /// Sends the same byte for ever, at short intervals.
@@ -42,33 +44,56 @@ pub(crate) struct Faulty {
 struct Counts {
     connections: AtomicUsize,
     requests: AtomicUsize,
+    /// The connection that each effect was asked for on, from 0.
+    effects: Mutex<Vec<usize>>,
+    /// Connections whose script is at its end.
+    played: AtomicUsize,
     asked: Notify,
+    rested: Notify,
     left: Notify,
 }
 
 impl Faulty {
     pub(crate) async fn start(script: Vec<Step>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), vec![script])
+    }
+
+    /// Each connection follows the script of its number, and those after the last script follow that one.
+    pub(crate) fn on(listener: TcpListener, scripts: Vec<Vec<Step>>) -> Self {
         let address = listener.local_addr().unwrap();
         let counts = Arc::new(Counts::default());
         let count = counts.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                count.connections.fetch_add(1, Ordering::SeqCst);
-                let (script, count) = (script.clone(), count.clone());
-                tokio::spawn(async move {
-                    // A connection that the other side breaks off ends its script.
-                    drop(play(stream, &script, &count).await);
-                    count.left.notify_one();
-                });
+                let number = count.connections.fetch_add(1, Ordering::SeqCst);
+                let script = scripts.get(number).or(scripts.last()).cloned().unwrap_or_default();
+                let count = count.clone();
+                tokio::spawn(serve(stream, script, number, count));
             }
         });
         Self { address, counts }
     }
 
+    /// The number of the connection, from 0, that each effect so far was asked for on.
+    pub(crate) fn effects(&self) -> Vec<usize> {
+        self.counts.effects.lock().unwrap().clone()
+    }
+
     /// Connections and requests so far.
     pub(crate) fn counts(&self) -> (usize, usize) {
         (self.counts.connections.load(Ordering::SeqCst), self.counts.requests.load(Ordering::SeqCst))
+    }
+
+    /// Waits until every connection so far is at the end of its script, or was broken off before.
+    pub(crate) async fn rested(&self) {
+        loop {
+            let mut rested = std::pin::pin!(self.counts.rested.notified());
+            rested.as_mut().enable();
+            if self.counts.played.load(Ordering::SeqCst) >= self.counts.connections.load(Ordering::SeqCst) {
+                return;
+            }
+            rested.await;
+        }
     }
 
     /// Waits for a request that nobody waited for yet.
@@ -82,11 +107,23 @@ impl Faulty {
     }
 }
 
-async fn play(mut stream: TcpStream, script: &[Step], counts: &Counts) -> std::io::Result<()> {
+async fn serve(mut stream: TcpStream, script: Vec<Step>, number: usize, counts: Arc<Counts>) {
+    // A connection that the other side breaks off ends its script.
+    let open = play(&mut stream, &script, number, &counts).await.unwrap_or(false);
+    counts.played.fetch_add(1, Ordering::SeqCst);
+    counts.rested.notify_waiters();
+    let mut rest = [0; 4096];
+    while open && stream.read(&mut rest).await.is_ok_and(|count| count > 0) {}
+    drop(stream);
+    counts.left.notify_one();
+}
+
+/// Follows a script; the answer is whether the connection is still open on this side.
+async fn play(stream: &mut TcpStream, script: &[Step], number: usize, counts: &Counts) -> std::io::Result<bool> {
     for step in script {
         match step {
             Step::Head => {
-                head(&mut stream).await?;
+                head(stream).await?;
                 counts.requests.fetch_add(1, Ordering::SeqCst);
                 counts.asked.notify_one();
             }
@@ -95,10 +132,11 @@ async fn play(mut stream: TcpStream, script: &[Step], counts: &Counts) -> std::i
                 stream.read_exact(&mut bytes).await?;
             }
             Step::Two => {
-                two(&mut stream).await?;
+                two(stream).await?;
                 counts.requests.fetch_add(1, Ordering::SeqCst);
                 counts.asked.notify_one();
             }
+            Step::Act => counts.effects.lock().unwrap().push(number),
             Step::Send(bytes) => stream.write_all(bytes).await?,
             Step::Drip(byte) => {
                 let mut timer = tokio::time::interval(Duration::from_millis(50));
@@ -107,24 +145,38 @@ async fn play(mut stream: TcpStream, script: &[Step], counts: &Counts) -> std::i
                     stream.write_all(&[*byte]).await?;
                 }
             }
-            Step::Close => return stream.shutdown().await,
+            Step::Close => {
+                stream.shutdown().await?;
+                return Ok(false);
+            }
             Step::Reset => {
                 stream.set_zero_linger()?;
-                return Ok(());
+                return Ok(false);
             }
         }
     }
-    let mut rest = [0; 4096];
-    while stream.read(&mut rest).await? > 0 {}
-    Ok(())
+    Ok(true)
 }
 
+/// Reads to the end of a header, and nothing of what follows it.
 async fn head(stream: &mut TcpStream) -> std::io::Result<()> {
-    let mut read = Vec::new();
-    while !read.ends_with(b"\r\n\r\n") {
-        read.push(stream.read_u8().await?);
+    let mut bytes = [0; 4096];
+    let mut tail = Vec::new();
+    loop {
+        let count = stream.peek(&mut bytes).await?;
+        if count == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        let before = tail.len();
+        tail.extend_from_slice(&bytes[..count]);
+        let end = tail.windows(4).position(|four| four == b"\r\n\r\n");
+        let taken = end.map_or(count, |at| at + 4 - before);
+        stream.read_exact(&mut bytes[..taken]).await?;
+        if end.is_some() {
+            return Ok(());
+        }
+        tail.drain(..tail.len().saturating_sub(3));
     }
-    Ok(())
 }
 
 /// Reads the preface and frames until a stream is ended by its sender.

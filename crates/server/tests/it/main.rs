@@ -17,6 +17,7 @@ mod inbound;
 #[path = "../../src/principal/tests/kit.rs"]
 mod issuer;
 mod outbound;
+mod outcomes;
 mod polite;
 mod principals;
 mod proxy;

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use counterfoil_server::config::{Config, Flags, Listen};
-use counterfoil_server::{Drained, Server};
+use counterfoil_server::{Drained, Server, Store};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -54,7 +54,15 @@ impl Running {
     }
 
     pub(crate) async fn with(config: Config) -> Self {
-        let server = Server::start(config).await.unwrap();
+        Self::serve(Server::start(config).await.unwrap())
+    }
+
+    /// On a store of the test's own.
+    pub(crate) async fn on(store: Store, config: Config) -> Self {
+        Self::serve(Server::start_on(store, config).await.unwrap())
+    }
+
+    fn serve(server: Server) -> Self {
         let place = server.address().clone();
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let (proxy, admin) = (place.socket().unwrap_or(nowhere), server.admin_address().socket().unwrap_or(nowhere));

@@ -67,6 +67,15 @@ impl Gate {
     /// [`StoreError`] where the store gave no answer: the lease then lapses.
     pub async fn release(&self, permit: &mut Permit) -> Result<Ended, StoreError> {
         points::pass("gate.release.before-write");
+        let ended = self.give_back(permit).await?;
+        // The key is free, and a lost copy of the claim that was repeated finds it so: nobody would run under it.
+        if let (Ended::Written { .. }, Some(lasting)) = (ended, permit.copies_for()) {
+            self.abandon(permit.identity().clone(), vec![permit.lease()], lasting);
+        }
+        Ok(ended)
+    }
+
+    async fn give_back(&self, permit: &mut Permit) -> Result<Ended, StoreError> {
         let lease = permit.lease();
         let change = |record: Option<&Record>, _| match action::release(record, lease)? {
             Write::Delete => Ok(Some(New::Delete)),

@@ -1,6 +1,9 @@
 //! The right to run, in the hands of the one who has it. How it is used belongs to the gate.
 
+use std::time::Duration;
+
 use counterfoil_core::{Digest, Identity, LeaseId, Policy, Record};
+use tokio::time::Instant;
 
 /// The right to run one action until its lease is over. It cannot be copied; ending it is the gate's.
 ///
@@ -11,11 +14,13 @@ pub struct Permit {
     identity: Identity,
     record: Record,
     policy: Policy,
+    /// Until when a delayed copy of its claim may still land, and its lease lapse again.
+    copies_until: Option<Instant>,
 }
 
 impl Permit {
     pub(crate) const fn new(identity: Identity, record: Record, policy: Policy) -> Self {
-        Self { identity, record, policy }
+        Self { identity, record, policy, copies_until: None }
     }
 
     /// Whose action it is.
@@ -46,6 +51,15 @@ impl Permit {
     #[must_use]
     pub const fn record(&self) -> &Record {
         &self.record
+    }
+
+    pub(crate) const fn copies_until(&mut self, until: Instant) {
+        self.copies_until = Some(until);
+    }
+
+    /// How long a copy of the claim, were it to land now, would have to be looked for; `None`: there is none.
+    pub(crate) fn copies_for(&self) -> Option<Duration> {
+        self.copies_until.map(|until| until.saturating_duration_since(Instant::now()))
     }
 
     pub(crate) fn moved(&mut self, record: Record) {

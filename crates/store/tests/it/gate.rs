@@ -12,7 +12,7 @@ use counterfoil_core::{
 use counterfoil_store::clock::TestClock;
 use counterfoil_store::faulty::{Fault, Faulty, Hold, Method};
 use counterfoil_store::gate::Signed;
-use counterfoil_store::seam::{Expected, NoteKind};
+use counterfoil_store::seam::{Expected, NoteKind, Swapped};
 use counterfoil_store::{Begun, Ended, ErrorKind, Gate, MemoryStore, Permit, RecordStore};
 
 const LEASE: Duration = Duration::from_secs(30);
@@ -139,6 +139,22 @@ async fn a_claim_that_is_given_up_is_released_in_the_background() {
         tokio::task::yield_now().await;
     }
     world.store.script(Method::Swap, []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_copy_of_a_claim_that_was_given_back_does_not_keep_the_key() {
+    let world = world();
+    // The claim is lost on its way and repeated; the repeat wins, and its run gives the key back.
+    world.store.script(Method::Swap, [Fault::ApplyLater]);
+    let mut permit = world.permit(Effect::Other).await;
+    assert_eq!(world.store.delayed(), 1);
+    assert_eq!(world.gate.release(&mut permit).await.unwrap(), Ended::Written { expires_at: None });
+    let landed = world.store.land().await;
+    assert!(matches!(landed[..], [Ok(Swapped::Won { .. })]), "the lost copy finds the key free: {landed:?}");
+    while world.stands().await.is_some() {
+        tokio::task::yield_now().await;
+    }
+    assert!(matches!(world.begin(Effect::Other).await, Begun::Execute(_)));
 }
 
 #[tokio::test]
