@@ -126,12 +126,13 @@ async fn row(kind: &Kind, behaviour: Behaviour) -> [Asked; 3] {
 
 /// Waits until what stands is as it must be soon.
 async fn settled(store: &FaultyStore<MemoryStore>, is_so: impl Fn(&str) -> bool) {
-    for _ in 0..1_000 {
-        if is_so(&standing(store).await) {
-            return;
+    let soon = async {
+        while !is_so(&standing(store).await) {
+            tokio::task::yield_now().await;
         }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    };
+    // What is never so is seen in the row itself.
+    let _ = tokio::time::timeout(Duration::from_secs(10), soon).await;
 }
 
 async fn seen(answer: Answer, store: &FaultyStore<MemoryStore>, upstream: Option<&Faulty>) -> Asked {
