@@ -204,3 +204,6 @@ impl Gate {
         Renewal { agenda, kept }
     }
 }
+
+#[cfg(test)]
+mod tests;
