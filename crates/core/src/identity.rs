@@ -31,7 +31,7 @@ impl Key {
     ///
     /// # Errors
     /// [`Error::KeyEmpty`], [`Error::KeyTooLong`] or [`Error::KeyCharacter`].
-    pub fn new(text: impl Into<String>) -> Result<Self, Error> {
+    pub fn new(text: impl Into<Arc<str>>) -> Result<Self, Error> {
         let text = text.into();
         if text.is_empty() {
             return Err(Error::KeyEmpty);
@@ -41,7 +41,7 @@ impl Key {
         }
         match text.bytes().position(|byte| !(0x20..=0x7e).contains(&byte)) {
             Some(at) => Err(Error::KeyCharacter { at }),
-            None => Ok(Self(text.into())),
+            None => Ok(Self(text)),
         }
     }
 
@@ -67,12 +67,12 @@ impl Operation {
     ///
     /// # Errors
     /// [`Error::OperationLength`].
-    pub fn new(name: impl Into<String>) -> Result<Self, Error> {
+    pub fn new(name: impl Into<Arc<str>>) -> Result<Self, Error> {
         let name = name.into();
         if name.is_empty() || name.len() > OPERATION_BYTES_MAX {
             return Err(Error::OperationLength { bytes: name.len() });
         }
-        Ok(Self(name.into()))
+        Ok(Self(name))
     }
 
     /// The name.

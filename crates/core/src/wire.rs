@@ -62,6 +62,13 @@ pub fn parse_key<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> Result<Option
     }
 }
 
+/// The items of a list header, from the values of all its lines (RFC 9110 section 5.6.1): without white space around
+/// them, empty ones passed over. A comma inside a quoted string is not seen as such.
+pub fn list_items<'a>(lines: impl IntoIterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
+    let items = lines.into_iter().flat_map(|line| line.split(|byte| *byte == b','));
+    items.map(<[u8]>::trim_ascii).filter(|item| !item.is_empty())
+}
+
 /// Without the white space that HTTP allows around a value: spaces and tabs, no other control (RFC 9110 section 5.5).
 fn trimmed(line: &[u8]) -> &[u8] {
     let outer = |byte: &u8| matches!(byte, b' ' | b'\t');

@@ -21,26 +21,26 @@ pub(crate) struct Carried {
 
 /// Whether a request carries a key, well formed or not.
 pub(crate) fn is_keyed(headers: &HeaderMap, repeatability: bool) -> bool {
-    headers.contains_key(IDEMPOTENCY_KEY) || (repeatability && is_repeatable(headers))
+    headers.contains_key(IDEMPOTENCY_KEY) || is_repeatable(headers, repeatability)
 }
 
-/// Whether the second carrier was used. One of its headers is enough: the other is then missing, and not ignored.
-fn is_repeatable(headers: &HeaderMap) -> bool {
-    headers.contains_key(REPEATABILITY_REQUEST_ID) || headers.contains_key(REPEATABILITY_FIRST_SENT)
+/// Whether the second carrier was used, where it is switched on; the answer must tell what became of the request then.
+/// One of its headers is enough: the other is missing, and not ignored.
+pub(crate) fn is_repeatable(headers: &HeaderMap, repeatability: bool) -> bool {
+    repeatability && (headers.contains_key(REPEATABILITY_REQUEST_ID) || headers.contains_key(REPEATABILITY_FIRST_SENT))
 }
 
 /// Reads the key from the one carrier that was used.
 pub(crate) fn read(headers: &HeaderMap, repeatability: bool) -> Result<Carried, Rejection> {
-    let repeatable = repeatability && is_repeatable(headers);
-    if repeatable && headers.contains_key(IDEMPOTENCY_KEY) {
+    if !is_repeatable(headers, repeatability) {
+        let key = key(headers, IDEMPOTENCY_KEY)?.ok_or(Rejection::MissingKey)?;
+        return Ok(Carried { key, first_sent: None });
+    }
+    if headers.contains_key(IDEMPOTENCY_KEY) {
         let why = "it came in Idempotency-Key and in Repeatability-Request-ID: send one of them";
         return Err(Rejection::MalformedCarrier { why });
     }
-    if repeatable {
-        return repeated(headers);
-    }
-    let key = key(headers, IDEMPOTENCY_KEY)?.ok_or(Rejection::MissingKey)?;
-    Ok(Carried { key, first_sent: None })
+    repeated(headers)
 }
 
 fn key(headers: &HeaderMap, name: &str) -> Result<Option<Key>, Rejection> {
@@ -66,22 +66,11 @@ fn repeated(headers: &HeaderMap) -> Result<Carried, Rejection> {
 /// A UUID means the same in either case; every other text is taken as it is.
 fn folded(id: Key) -> Result<Key, Rejection> {
     let text = id.as_str();
-    let hyphens = [8, 13, 18, 23];
-    let is_uuid = text.len() == 36
-        && text.bytes().enumerate().all(
-            |(at, byte)| {
-                if hyphens.contains(&at) { byte == b'-' } else { byte.is_ascii_hexdigit() }
-            },
-        );
+    let is_uuid = text.len() == uuid::fmt::Hyphenated::LENGTH && uuid::Uuid::try_parse(text).is_ok();
     if is_uuid { Key::new(text.to_ascii_lowercase()).map_err(Rejection::MalformedKey) } else { Ok(id) }
 }
 
-/// Whether the answer to a request must say what became of it under the second carrier's terms.
-pub(crate) fn is_told(headers: &HeaderMap, repeatability: bool) -> bool {
-    repeatability && is_repeatable(headers)
-}
-
-/// Says it: an answer of ours is a refusal, every other is the action's.
+/// Says what became of a request under the second carrier's terms: an answer of ours is a refusal, every other is the action's.
 pub(crate) fn tell(answer: &mut Response<Body>) {
     let result = if answer.extensions().get::<Ours>().is_some() { "rejected" } else { "accepted" };
     answer.headers_mut().insert(REPEATABILITY_RESULT, HeaderValue::from_static(result));

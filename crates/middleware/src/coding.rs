@@ -4,6 +4,7 @@
 use std::io::Read;
 
 use bytes::Bytes;
+use counterfoil_core::wire::list_items;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 /// The most bytes that a body may decode to: a short one can pretend to be endless.
@@ -15,7 +16,8 @@ const OF_CODED: [&str; 3] = ["content-digest", "content-md5", "repr-digest"];
 /// The body decoded, where its coding is not among what `offered` accepts; `headers` are mended then. `None`: it goes out
 /// as it was stored, as it did the first time. So does what nobody here can decode, or not within the bound.
 pub(crate) fn decoded(headers: &mut HeaderMap, body: &Bytes, offered: &[HeaderValue]) -> Option<Bytes> {
-    let codings: Vec<Coding> = tokens(headers.get_all(header::CONTENT_ENCODING).iter()).map(Coding::named).collect();
+    let lines = headers.get_all(header::CONTENT_ENCODING).iter().map(HeaderValue::as_bytes);
+    let codings: Vec<Coding> = list_items(lines).map(Coding::named).collect();
     if codings.iter().all(|coding| *coding == Coding::Identity || coding.is_offered(offered)) {
         return None;
     }
@@ -66,7 +68,7 @@ impl Coding {
     /// Whether `Accept-Encoding` names it, or `*`, with a weight that is not zero. What is named counts over `*`.
     fn is_offered(self, offered: &[HeaderValue]) -> bool {
         let mut any = false;
-        for item in tokens(offered.iter()) {
+        for item in list_items(offered.iter().map(HeaderValue::as_bytes)) {
             let (name, weight) = match item.iter().position(|byte| *byte == b';') {
                 Some(at) => (item[..at].trim_ascii(), item[at + 1..].trim_ascii()),
                 None => (item, &b""[..]),
@@ -97,10 +99,6 @@ impl Coding {
 fn is_zero(weight: &[u8]) -> bool {
     let Some(value) = weight.strip_prefix(b"q=").or_else(|| weight.strip_prefix(b"Q=")) else { return false };
     value.first() == Some(&b'0') && value[1..].iter().all(|byte| matches!(byte, b'.' | b'0'))
-}
-
-fn tokens<'v>(lines: impl Iterator<Item = &'v HeaderValue>) -> impl Iterator<Item = &'v [u8]> {
-    lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii).filter(|t| !t.is_empty())
 }
 
 fn read(decoder: impl Read) -> Option<Bytes> {

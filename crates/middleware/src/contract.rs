@@ -16,6 +16,7 @@ use counterfoil_core::policy::{Answerer, Outcome};
 use counterfoil_core::wire::{
     IDEMPOTENCY_EXPIRES, IDEMPOTENCY_KEY, IDEMPOTENCY_STATUS, IDEMPOTENT_REPLAYED, PROBLEM_MEDIA_TYPE,
     PROBLEM_TYPE_PREFIX, ProblemType, REPEATABILITY_FIRST_SENT, REPEATABILITY_REQUEST_ID, REPEATABILITY_RESULT,
+    list_items,
 };
 use counterfoil_core::{Effect, Expiry};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -89,9 +90,8 @@ impl Contract {
 
     /// Whether the asker has this document: compared weakly, a list or `*` (RFC 9110 section 13.1.2).
     fn is_known(&self, headers: &HeaderMap) -> bool {
-        let lines = headers.get_all(header::IF_NONE_MATCH).iter();
-        let mut tags = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
-        tags.any(|tag| tag == b"*" || tag.strip_prefix(b"W/").unwrap_or(tag) == self.etag.as_bytes())
+        let lines = headers.get_all(header::IF_NONE_MATCH).iter().map(HeaderValue::as_bytes);
+        list_items(lines).any(|tag| tag == b"*" || tag.strip_prefix(b"W/").unwrap_or(tag) == self.etag.as_bytes())
     }
 }
 

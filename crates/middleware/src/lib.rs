@@ -55,5 +55,6 @@ pub use self::job::Guarded;
 pub use self::layer::{Guard, GuardLayer};
 pub use self::operation::Pattern;
 pub use self::principal::{Peer, Principal, PrincipalAnswer, PrincipalFault, SingleTenant};
+pub use self::remember::is_event_stream;
 pub use self::replay::is_never_replayed;
 pub use self::settings::{Duplicates, KeyNeed, OperationRule, Settings, Terms, Unlisted};

@@ -180,7 +180,9 @@ fn said(headers: &mut HeaderMap) -> Option<bool> {
     }
 }
 
-fn is_event_stream(headers: &HeaderMap) -> bool {
+/// Whether an answer is a stream of events, which may never end: it is not kept from its first byte.
+#[must_use]
+pub fn is_event_stream(headers: &HeaderMap) -> bool {
     let Some(value) = headers.get(header::CONTENT_TYPE) else { return false };
     let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
     essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")

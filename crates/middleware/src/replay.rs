@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use counterfoil_core::wire::{IDEMPOTENCY_EXPIRES, IDEMPOTENCY_STATUS, IDEMPOTENT_REPLAYED};
+use counterfoil_core::wire::{IDEMPOTENCY_EXPIRES, IDEMPOTENCY_STATUS, IDEMPOTENT_REPLAYED, list_items};
 use counterfoil_core::{Receipt, Timestamp, receipt};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
 
@@ -52,9 +52,8 @@ pub fn is_never_replayed(name: &HeaderName) -> bool {
 /// The headers of an answer that its receipt keeps, in order, as bytes.
 pub(crate) fn kept(headers: &HeaderMap, configured: &[HeaderName]) -> Arc<[(String, Bytes)]> {
     let named_by_connection = |name: &HeaderName| {
-        let lines = headers.get_all(header::CONNECTION).iter();
-        let mut tokens = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
-        tokens.any(|token| token.trim_ascii().eq_ignore_ascii_case(name.as_str().as_bytes()))
+        let lines = headers.get_all(header::CONNECTION).iter().map(HeaderValue::as_bytes);
+        list_items(lines).any(|token| token.eq_ignore_ascii_case(name.as_str().as_bytes()))
     };
     let wanted = |name: &HeaderName| {
         name.as_str().starts_with("content-") || REPLAYED.contains(name) || configured.contains(name)

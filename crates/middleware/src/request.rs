@@ -4,9 +4,10 @@
 use std::pin::pin;
 
 use bytes::Bytes;
+use counterfoil_core::wire::list_items;
 use counterfoil_core::{Asked, Claim, Identity};
 use http::request::Parts;
-use http::{HeaderMap, Request, header};
+use http::{HeaderMap, HeaderValue, Request, header};
 
 use crate::body::{BoxError, Gathered, gather};
 use crate::carrier;
@@ -57,9 +58,8 @@ fn is_early(headers: &HeaderMap) -> bool {
 /// Whether an upgrade is asked for that cannot just be ignored: every one but the offer of cleartext HTTP/2, which some
 /// clients make with every request and any server may pass over (RFC 9110 section 7.8).
 fn asks_to_leave(headers: &HeaderMap) -> bool {
-    let lines = headers.get_all(header::UPGRADE).iter();
-    let mut protocols = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
-    protocols.any(|protocol| !protocol.trim_ascii().is_empty() && !protocol.trim_ascii().eq_ignore_ascii_case(b"h2c"))
+    let lines = headers.get_all(header::UPGRADE).iter().map(HeaderValue::as_bytes);
+    list_items(lines).any(|protocol| !protocol.eq_ignore_ascii_case(b"h2c"))
 }
 
 async fn read<B>(body: B, limit: usize) -> Result<Bytes, Rejection>

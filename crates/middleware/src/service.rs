@@ -81,7 +81,7 @@ where
             // The run makes its own service ready, so that a duplicate that waits keeps nobody's place.
             Found::Guarded(matched) => {
                 let shared = self.shared.clone();
-                let told = carrier::is_told(request.headers(), settings.repeatability);
+                let told = carrier::is_repeatable(request.headers(), settings.repeatability);
                 Box::pin(async move {
                     let mut answer = guard(&shared, fresh, request, matched).await;
                     if told {

@@ -20,14 +20,16 @@ pub(crate) fn unanswered(fault: &Fault) -> Response<Body> {
 
 /// The answer to a request whose body did not come in time (RFC 9110 section 15.5.9). Nothing was claimed for it.
 pub(crate) fn late_body() -> Response<Body> {
-    let mut answer = plain(StatusCode::REQUEST_TIMEOUT, "the body did not come in time; nothing was run");
-    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    answer
+    closing(plain(StatusCode::REQUEST_TIMEOUT, "the body did not come in time; nothing was run"))
 }
 
 /// The answer to an unguarded request whose body broke off or was none.
 pub(crate) fn broken_body() -> Response<Body> {
-    let mut answer = plain(StatusCode::BAD_REQUEST, "the body broke off");
+    closing(plain(StatusCode::BAD_REQUEST, "the body broke off"))
+}
+
+/// The last answer on its connection.
+fn closing(mut answer: Response<Body>) -> Response<Body> {
     answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     answer
 }

@@ -3,6 +3,7 @@
 //! What does not belong here: reading the body.
 
 use super::Parts;
+use crate::wire::list_items;
 
 /// The media type as it is compared: one essence in lower case, or, if the header is malformed or repeated, its raw lines.
 pub(super) fn types(parts: &Parts<'_>) -> Vec<Vec<u8>> {
@@ -33,11 +34,9 @@ fn only_line<'a>(parts: &Parts<'a>) -> Option<&'a [u8]> {
 
 /// The content codings in order and in lower case, without `identity`.
 pub(super) fn codings(parts: &Parts<'_>) -> Vec<Vec<u8>> {
-    parts
-        .lines("content-encoding")
-        .flat_map(|line| line.split(|byte| *byte == b','))
-        .map(|coding| coding.trim_ascii().to_ascii_lowercase())
-        .filter(|coding| !coding.is_empty() && coding != b"identity")
+    list_items(parts.lines("content-encoding"))
+        .map(<[u8]>::to_ascii_lowercase)
+        .filter(|coding| coding != b"identity")
         .collect()
 }
 

@@ -54,6 +54,18 @@ fn quoted_and_bare_text_name_the_same_key() {
 }
 
 #[test]
+fn list_headers_are_read_by_items() {
+    let check = |lines: &[&str], expected: &[&str]| {
+        let found: Vec<&[u8]> = list_items(lines.iter().map(|line| line.as_bytes())).collect();
+        assert_eq!(found, expected.iter().map(|item| item.as_bytes()).collect::<Vec<_>>(), "{lines:?}");
+    };
+    check(&[], &[]);
+    check(&["gzip"], &["gzip"]);
+    check(&[" gzip\t,br;q=0 ", "zstd"], &["gzip", "br;q=0", "zstd"]);
+    check(&["", ", ,a,,", " "], &["a"]);
+}
+
+#[test]
 fn what_names_no_key_is_refused() {
     let rows: &[(&[u8], Error)] = &[
         (b"", Error::KeyEmpty),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use counterfoil_middleware::{Body, Fault};
+use counterfoil_middleware::{Body, Fault, is_event_stream};
 use http::{HeaderValue, Request, Response, Uri, header};
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
@@ -95,17 +95,11 @@ impl Limit {
 
     fn pace(self, answer: &Response<Incoming>) -> Pace {
         match self {
-            Self::Guarded { .. } if is_event_stream(answer) => Pace::Any,
+            Self::Guarded { .. } if is_event_stream(answer.headers()) => Pace::Any,
             Self::Guarded { until, bytes } => Pace::Until(Box::pin(tokio::time::sleep_until(until)), bytes),
             Self::Unguarded { idle, .. } => Pace::Pauses(idle, None),
         }
     }
-}
-
-fn is_event_stream(answer: &Response<Incoming>) -> bool {
-    let media_type = answer.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
-    let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
-    essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
 }
 
 /// HTTP/2 names the host in the request's target (RFC 9113 section 8.3.1).

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use counterfoil_core::wire::list_items;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 /// Ends at each hop whether `Connection` names it or not (RFC 9110 section 7.6.1).
@@ -49,9 +50,8 @@ fn named_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
     names.filter(|name| *name != header::HOST && *name != header::CONTENT_LENGTH).collect()
 }
 
-fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
-    let lines = headers.get_all(name).iter();
-    lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii)
+pub(super) fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
+    list_items(headers.get_all(name).iter().map(HeaderValue::as_bytes))
 }
 
 /// Whether the sender takes trailers, the one thing in `TE` that outlives a hop (RFC 9110 section 10.1.4).

@@ -13,6 +13,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::answer::Progress;
+use super::headers::tokens;
 
 /// A caller's wish to switch protocols.
 pub(super) struct Upgrade {
@@ -22,9 +23,7 @@ pub(super) struct Upgrade {
 
 /// The wish of this request, if it has one (RFC 9110 section 7.8).
 pub(super) fn asked(request: &mut Request<Body>) -> Option<Upgrade> {
-    let lines = request.headers().get_all(header::CONNECTION).iter();
-    let mut tokens = lines.flat_map(|line| line.as_bytes().split(|byte| *byte == b','));
-    if !tokens.any(|token| token.trim_ascii().eq_ignore_ascii_case(b"upgrade")) {
+    if !tokens(request.headers(), &header::CONNECTION).any(|token| token.eq_ignore_ascii_case(b"upgrade")) {
         return None;
     }
     let protocols: Vec<HeaderValue> = request.headers().get_all(header::UPGRADE).iter().cloned().collect();
