@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Sender, channel};
 
 use counterfoil_core::claim::Draft;
 use counterfoil_core::{Asked, Claim, Identity, Key, LeaseId, Operation, Policy, Receipt, Record, Rule, Scope};
 use rusqlite::Connection;
 use tempfile::TempDir;
+use tokio::task::JoinHandle;
 
 use super::job::Rank;
 use super::{Executed, Options, Origin, SqliteStore};
@@ -61,20 +62,26 @@ fn fail_next_commit(store: &SqliteStore) {
 
 type Work<T> = std::pin::Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Has all of `work` done in one batch whose commit fails.
-async fn in_one_failing_batch<T: Send + 'static>(store: &Arc<SqliteStore>, work: Vec<Work<T>>) -> Vec<T> {
+/// A batch that is under way until the sender is told to go: what is asked for meanwhile waits, and joins it then.
+async fn held(store: &Arc<SqliteStore>) -> (JoinHandle<Result<(), StoreError>>, Sender<()>) {
     let (started, has_started) = channel();
     let (go, gone) = channel::<()>();
     let inner = Arc::clone(&store.inner);
     let holding = tokio::spawn(async move {
-        let held = move |_: &super::batch::Batch<'_>| {
+        let hold = move |_: &super::batch::Batch<'_>| {
             started.send(()).unwrap();
             gone.recv().unwrap();
             Ok(())
         };
-        inner.ask(Rank::Urgent, held).await
+        inner.ask(Rank::Urgent, hold).await
     });
     tokio::task::spawn_blocking(move || has_started.recv().unwrap()).await.unwrap();
+    (holding, go)
+}
+
+/// Has all of `work` done in one batch whose commit fails.
+async fn in_one_failing_batch<T: Send + 'static>(store: &Arc<SqliteStore>, work: Vec<Work<T>>) -> Vec<T> {
+    let (holding, go) = held(store).await;
     let inner = Arc::clone(&store.inner);
     let trip = |batch: &super::batch::Batch<'_>| {
         batch.guard.fail_commit.store(true, Ordering::Relaxed);
@@ -223,18 +230,7 @@ async fn an_undo_that_fails_takes_the_whole_batch_with_it() {
 
 /// Has jobs of these ranks wait in this order, and answers the order in which they ran, by position.
 async fn ran(store: &Arc<SqliteStore>, ranks: &[Rank]) -> Vec<usize> {
-    let (started, has_started) = channel();
-    let (go, gone) = channel::<()>();
-    let inner = Arc::clone(&store.inner);
-    let holding = tokio::spawn(async move {
-        let held = move |_: &super::batch::Batch<'_>| {
-            started.send(()).unwrap();
-            gone.recv().unwrap();
-            Ok(())
-        };
-        inner.ask(Rank::Urgent, held).await
-    });
-    tokio::task::spawn_blocking(move || has_started.recv().unwrap()).await.unwrap();
+    let (holding, go) = held(store).await;
     let order = Arc::new(std::sync::Mutex::new(Vec::new()));
     let mut jobs = Vec::new();
     for (place, rank) in ranks.iter().copied().enumerate() {
