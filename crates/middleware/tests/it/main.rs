@@ -15,6 +15,7 @@ mod methods;
 mod order;
 mod outage;
 mod remembered;
+mod revoked;
 mod routes;
 mod runs;
 mod schema;
