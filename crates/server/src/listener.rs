@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use counterfoil_middleware::Body;
-use http::{Request, Response};
+use counterfoil_middleware::{Body, Peer};
+use http::{Extensions, Request, Response};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -21,7 +21,7 @@ use tokio_rustls::TlsAcceptor;
 use tower::Service;
 
 pub(crate) use self::body::Fate;
-use crate::config::{Limits, Listen};
+use crate::config::{self, Limits, Listen};
 use crate::error::ServerError;
 use crate::stream::AnyStream;
 
@@ -37,6 +37,16 @@ pub(crate) struct Arrival {
     pub(crate) unix: bool,
     /// What becomes of its body.
     pub(crate) fate: Fate,
+}
+
+/// Whether a request came from one of `peers`.
+pub(crate) fn is_from(peers: &[config::Peer], extensions: &Extensions) -> bool {
+    let address = extensions.get::<Peer>().map(|peer| peer.0.ip());
+    let unix = extensions.get::<Arrival>().is_some_and(|arrival| arrival.unix);
+    peers.iter().any(|peer| match peer {
+        config::Peer::Net(net) => address.is_some_and(|address| net.contains(address)),
+        config::Peer::Unix => unix,
+    })
 }
 
 /// What one listener takes on.

@@ -26,9 +26,9 @@ use tower::Service;
 use self::exchange::Limit;
 use self::headers::Origin;
 use self::reach::Reach;
-use crate::config::{Config, HostSent, Trusted};
+use crate::config::{self, Config, HostSent};
 use crate::error::ServerError;
-use crate::listener::Arrival;
+use crate::listener::{Arrival, is_from};
 
 /// The forwarding service. Cheap to clone.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ struct Target {
     reach: Reach,
     host: HeaderValue,
     host_sent: HostSent,
-    trusted: Vec<Trusted>,
+    trusted: Vec<config::Peer>,
     /// The headers that carry keys and are not forwarded.
     carriers: &'static [&'static str],
     /// So many bytes of a guarded answer must come within the limit; a longer one is not kept and may take its time.
@@ -155,10 +155,7 @@ fn prepare(target: &Target, request: &mut Request<Body>, guarded: bool) {
 fn origin(target: &Target, request: &Request<Body>) -> Origin {
     let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip().to_canonical());
     let arrival = request.extensions().get::<Arrival>();
-    let trusted = target.trusted.iter().any(|trusted| match trusted {
-        Trusted::Net(net) => peer.is_some_and(|peer| net.contains(peer)),
-        Trusted::Unix => arrival.is_some_and(|arrival| arrival.unix),
-    });
+    let trusted = is_from(&target.trusted, request.extensions());
     // The target's own host outranks the header (RFC 9112 section 3.2.2).
     let named = request.uri().authority().and_then(|named| HeaderValue::try_from(named.as_str()).ok());
     let host = named.or_else(|| request.headers().get(header::HOST).cloned());
