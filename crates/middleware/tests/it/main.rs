@@ -6,6 +6,7 @@
 mod contract;
 mod counted;
 mod coupled;
+mod doubts;
 mod drain;
 mod duplicates;
 mod edges;
