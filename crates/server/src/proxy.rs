@@ -97,6 +97,10 @@ async fn forward(target: Arc<Target>, mut request: Request<Body>) -> Result<Resp
     };
     let guarded = matches!(limit, Limit::Guarded { .. });
     if !guarded && let Some(arrival) = request.extensions().get::<Arrival>() {
+        // What is known not to be a request is not begun.
+        if arrival.fate.is_broken() {
+            return Err(Fault::NotSent("the request's body is none".to_owned()));
+        }
         arrival.fate.stream();
     }
     // An upgrade on a guarded route was refused by the middleware; the header would only be hop-by-hop there. HTTP/2
