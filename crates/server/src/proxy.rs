@@ -26,6 +26,7 @@ use tower::Service;
 use self::exchange::Limit;
 use self::headers::Origin;
 use self::reach::Reach;
+use crate::answer::no_tunnels;
 use crate::config::{self, Config, HostSent};
 use crate::error::ServerError;
 use crate::listener::{Arrival, is_from};
@@ -87,11 +88,16 @@ impl Service<Request<Body>> for Proxy {
 }
 
 async fn forward(target: Arc<Target>, mut request: Request<Body>) -> Result<Response<Body>, Fault> {
+    let guarded = request.extensions().get::<Guarded>();
     if request.method() == Method::CONNECT {
-        return Err(Fault::NotSent("tunnels (CONNECT) are not forwarded".to_owned()));
+        // An answer of ours is never a result.
+        return match guarded {
+            Some(_) => Err(Fault::NotSent("tunnels (CONNECT) are not forwarded".to_owned())),
+            None => Ok(no_tunnels()),
+        };
     }
     // After its limit nothing of a guarded run may still be sent, so its connection ends.
-    let limit = match request.extensions().get::<Guarded>() {
+    let limit = match guarded {
         Some(guarded) => Limit::Guarded { until: guarded.until, bytes: target.kept_answer_max },
         None => Limit::Unguarded { answer: target.answer, idle: target.idle },
     };
