@@ -17,13 +17,13 @@ use http::{Extensions, Request, Response};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 use tower::Service;
 
 pub(crate) use self::body::Fate;
 use crate::config::{self, Limits, Listen};
 use crate::error::ServerError;
 use crate::stream::AnyStream;
+use crate::tls::Acceptor;
 
 /// The pause after a failed accept: the system is out of descriptors or memory, and trying again at once helps nobody.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -62,11 +62,11 @@ pub(crate) struct Bounds {
     pub(crate) body: Duration,
     /// For a body or a reader that rests.
     pub(crate) idle: Duration,
-    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) tls: Option<Acceptor>,
 }
 
 impl Bounds {
-    pub(crate) fn new(limits: &Limits, connections_max: usize, tls: Option<TlsAcceptor>) -> Self {
+    pub(crate) fn new(limits: &Limits, connections_max: usize, tls: Option<Acceptor>) -> Self {
         Self {
             connections_max,
             streams_max: u32::try_from(limits.http2_streams.value).unwrap_or(u32::MAX),

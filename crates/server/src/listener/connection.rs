@@ -92,7 +92,7 @@ async fn open(bounds: &Bounds, stream: AnyStream) -> io::Result<Opened> {
         let (read, two) = preface(stream).await?;
         return Ok(Opened { stream: read, secure: false, two });
     };
-    let stream = acceptor.accept(stream).await?;
+    let stream = acceptor.now().accept(stream).await?;
     let two = stream.get_ref().1.alpn_protocol() == Some(H2);
     Ok(Opened { stream: Prefixed::new(Vec::new(), Box::new(stream)), secure: true, two })
 }

@@ -22,6 +22,7 @@ mod polite;
 mod principals;
 mod proxy;
 mod reference;
+mod reload;
 mod revoked;
 mod running;
 mod smuggling;

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 use crate::caller::{Answer, ask};
 use crate::issuer::{Issuer, set};
-use crate::principals::{ALICE, Application, CREATED, claims, forward_auth, found};
+use crate::principals::{ALICE, Application, CREATED, claims, forward_auth, found, key_of};
 use crate::running::{Running, config};
 use crate::upstream::Upstream;
 
@@ -77,6 +77,19 @@ async fn an_application_that_says_no_after_the_wait() {
         assert_eq!(pair.second().await, (status, problem.to_owned()), "{says}");
         assert_eq!(application.asked().len(), 3, "a caller that waited costs one question more");
         assert!(application.asked()[2].contains("cookie: s=2\r\n"));
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_taken_back_during_the_wait() {
+    let table = |keys: &[String]| format!("[principal]\nfrom = \"api-keys\"\n{}", keys.concat());
+    let (one, two) = (key_of("alice", "one"), key_of("alice", "two"));
+    for (left, expected) in [(&one, (401, "unauthenticated")), (&two, (201, ""))] {
+        let both = table(&[one.clone(), two.clone()]);
+        let pair = Pair::start(&both, "authorization: Bearer one", "authorization: Bearer two").await;
+        let config = config(pair.upstream.address, &format!("{WAIT}{}", table(&[left.clone()])));
+        assert!(pair.running.reload.reload(Ok::<_, String>(config)).await);
+        assert_eq!(pair.second().await, (expected.0, expected.1.to_owned()));
     }
 }
 
