@@ -7,7 +7,7 @@ pub mod clock;
 #[cfg(feature = "contract")]
 pub mod contract;
 pub mod error;
-#[cfg(feature = "contract")]
+#[cfg(any(test, feature = "contract"))]
 pub mod faulty;
 pub mod gate;
 pub mod memory;

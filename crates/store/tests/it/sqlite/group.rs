@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use counterfoil_core::{Policy, Receipt};
 use counterfoil_store::seam::{RecordStore as _, Swapped};
@@ -11,6 +12,9 @@ use counterfoil_store::{ErrorKind, SqliteStore};
 use tokio::task::JoinHandle;
 
 use super::{Place, claim, claiming, identity, order, origin, record, refused};
+
+/// Longer than anything takes that does not wait for the writer.
+const AT_ONCE: Duration = Duration::from_secs(30);
 
 /// An effect that holds the writer until it is let go.
 struct Held {
@@ -108,7 +112,8 @@ async fn a_full_queue_is_busy_and_nothing_of_it_is_applied() {
         })
         .collect();
     until_waiting(&store, 2).await;
-    refused(store.swap(claiming("one more", 1, &store)).await, ErrorKind::Busy, "2 writes wait");
+    let refusal = tokio::time::timeout(AT_ONCE, store.swap(claiming("one more", 1, &store))).await;
+    refused(refusal.expect("it waited with the others"), ErrorKind::Busy, "2 writes wait");
     held.let_go().await;
     for caller in callers {
         assert!(matches!(caller.await.unwrap(), Swapped::Won { .. }));
