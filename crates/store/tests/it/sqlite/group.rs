@@ -203,3 +203,36 @@ fn the_lead_goes_from_a_runtime_that_ends_to_whoever_waits() {
     // Nobody was left with the lead and without a thread.
     assert_eq!(origin(store.execute_blocking(claim("last"), &Policy::default(), order("last"))), Origin::Fresh);
 }
+
+/// A leader that never gets its thread, because the runtime that would give it ends first, leads where it is dropped.
+#[test]
+fn a_leader_without_a_thread_leads_all_the_same() {
+    let place = Place::new();
+    let store = place.with_orders();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(1).max_blocking_threads(1).build().unwrap();
+    let (started, has_started) = channel();
+    let (go, gone) = channel::<()>();
+    drop(runtime.spawn_blocking(move || {
+        started.send(()).unwrap();
+        gone.recv().unwrap();
+    }));
+    has_started.recv().unwrap();
+    // It finds nobody who leads, and waits for the one thread.
+    let leading = Arc::clone(&store);
+    drop(runtime.spawn(async move { leading.swap(claiming("left", 1, &leading)).await }));
+    while store.waiting() < 1 {
+        std::thread::yield_now();
+    }
+    runtime.shutdown_background();
+    go.send(()).unwrap();
+    let (tell, told) = channel();
+    let next = Arc::clone(&store);
+    std::thread::spawn(move || {
+        tell.send(next.execute_blocking(claim("next"), &Policy::default(), order("next"))).unwrap();
+    });
+    let answer = told.recv_timeout(AT_ONCE).expect("nobody leads any more");
+    assert_eq!(origin(answer), Origin::Fresh);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    assert!(runtime.block_on(record(&store, "left")).is_some(), "it went with its leader");
+}
