@@ -4,16 +4,10 @@
 
 mod fingerprints;
 mod keys;
-mod listener;
+pub(crate) mod listener;
 mod paths;
 mod records;
-mod upstream;
-
-#[cfg(not(feature = "libfuzzer"))]
-pub(crate) use self::{
-    listener::{SETTINGS, played},
-    upstream::judge,
-};
+pub(crate) mod upstream;
 
 /// Takes any bytes; panics where a property does not hold.
 pub(crate) type Check = fn(&[u8]);

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 #[path = "../targets/mod.rs"]
 mod targets;
 
-use targets::{SETTINGS, TARGETS, judge, played};
+use targets::TARGETS;
+use targets::listener::{SETTINGS, played};
+use targets::upstream::judge;
 
 fn corpus(target: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target);
