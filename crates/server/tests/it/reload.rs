@@ -82,7 +82,7 @@ async fn a_table_of_keys() {
     assert!(reload(&running, table(&[old, new.clone(), bob.clone()]), "api-keys").await);
     assert_eq!(order(&running, "new").await, (201, true), "a second key is the same caller");
     // Revoked: as a fresh request is answered, and the record stays.
-    assert!(reload(&running, table(&[new.clone()]), "api-keys").await);
+    assert!(reload(&running, table(std::slice::from_ref(&new)), "api-keys").await);
     assert_eq!(order(&running, "old").await, (401, false));
     assert_eq!(order(&running, "bob").await, (401, false));
     assert_eq!(order(&running, "new").await, (201, true));

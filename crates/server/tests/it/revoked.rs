@@ -87,7 +87,7 @@ async fn a_key_that_is_taken_back_during_the_wait() {
     for (left, expected) in [(&one, (401, "unauthenticated")), (&two, (201, ""))] {
         let both = table(&[one.clone(), two.clone()]);
         let pair = Pair::start(&both, "authorization: Bearer one", "authorization: Bearer two").await;
-        let config = config(pair.upstream.address, &format!("{WAIT}{}", table(&[left.clone()])));
+        let config = config(pair.upstream.address, &format!("{WAIT}{}", table(std::slice::from_ref(left))));
         assert!(pair.running.reload.reload(Ok::<_, String>(config)).await);
         assert_eq!(pair.second().await, (expected.0, expected.1.to_owned()));
     }
