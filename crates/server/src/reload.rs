@@ -5,7 +5,9 @@
 use std::fmt::Display;
 use std::sync::Arc;
 
-use crate::config::Config;
+use http::header::AUTHORIZATION;
+
+use crate::config::{Config, PrincipalSource, Setting};
 use crate::principal::Reread;
 use crate::tls::Acceptor;
 
@@ -68,9 +70,14 @@ impl Inner {
     }
 }
 
-/// The settings that hold until the process ends: all but the API keys, each of which is printed as a remark.
-fn fixed(config: &Config) -> Vec<String> {
-    config.print().lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+/// The settings that hold until the process ends: all but the API keys and the header that brings them.
+fn fixed(config: &Config) -> String {
+    let mut config = config.clone();
+    if let PrincipalSource::ApiKeys(keys) = &mut config.principal.value {
+        keys.header = Setting::or(None, AUTHORIZATION);
+        keys.keys.clear();
+    }
+    config.print()
 }
 
 /// Logs and counts what became of one part; the part, where it was taken.
@@ -90,3 +97,6 @@ fn told<T>(what: &'static str, read: Result<T, String>) -> Option<T> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
