@@ -22,6 +22,7 @@ mod polite;
 mod principals;
 mod proxy;
 mod reference;
+mod reuse;
 mod running;
 mod smuggling;
 mod stop;
