@@ -1,6 +1,9 @@
-//! `serve`: signals around a server. A first signal stops it in order, a second one at once.
+//! `serve`: signals around a server. A first one to stop stops it in order, a second one at once; a hang-up makes it read
+//! certificates and keys anew.
 
-use counterfoil_server::Server;
+use std::convert::Infallible;
+
+use counterfoil_server::{Reload, Server};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::args::Settings;
@@ -15,10 +18,7 @@ pub(crate) struct Signals {
 
 impl Signals {
     pub(crate) fn catch() -> Result<Self, CliError> {
-        let failed = |error: std::io::Error| CliError::Internal(format!("signals cannot be caught: {error}"));
-        let terminate = signal(SignalKind::terminate()).map_err(failed)?;
-        let interrupt = signal(SignalKind::interrupt()).map_err(failed)?;
-        Ok(Self { terminate, interrupt })
+        Ok(Self { terminate: caught(SignalKind::terminate())?, interrupt: caught(SignalKind::interrupt())? })
     }
 
     /// Waits for the next one.
@@ -30,11 +30,31 @@ impl Signals {
     }
 }
 
+fn caught(kind: SignalKind) -> Result<Signal, CliError> {
+    signal(kind).map_err(|error| CliError::Internal(format!("signals cannot be caught: {error}")))
+}
+
 pub(crate) async fn run(settings: &Settings) -> Result<(), CliError> {
     let config = settings::read(settings)?;
     let mut signals = Signals::catch()?;
+    let hang_up = caught(SignalKind::hangup())?;
     let server = Server::start(config).await?;
-    serve(server, &mut signals).await
+    let reload = server.reload();
+    tokio::select! {
+        ended = serve(server, &mut signals) => ended,
+        never = read_anew(hang_up, &reload, settings) => match never {},
+    }
+}
+
+/// Reads certificates and keys anew, and the configuration for the latter, each time that it is told to.
+async fn read_anew(mut hang_up: Signal, reload: &Reload, settings: &Settings) -> Infallible {
+    loop {
+        match hang_up.recv().await {
+            // What could not be taken is in the log.
+            Some(()) => drop(reload.reload(settings::read(settings)).await),
+            None => std::future::pending().await,
+        }
+    }
 }
 
 /// Runs a server until signals stop it.

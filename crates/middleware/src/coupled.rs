@@ -9,13 +9,14 @@ use std::sync::{Arc, OnceLock};
 
 use counterfoil_core::{Claim, Policy, Receipt, Timestamp, Why};
 use counterfoil_store::sqlite::{Executed, Handle, Origin};
-use counterfoil_store::{Applied, Begun, SqliteStore, StoreError};
+use counterfoil_store::{Applied, Begun, Permit, SqliteStore, StoreError};
 use http::{Request, Response, StatusCode};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tower::Service;
 
 use crate::body::{Body, BoxError};
+use crate::end::Again;
 use crate::job::{About, Job};
 use crate::layer::{Shared, Slot};
 use crate::metrics::{self, End};
@@ -38,6 +39,9 @@ struct Inner {
     about: About,
     settled: OnceLock<Settled>,
 }
+
+/// A doubt that the store could not be told of, with the lease where it was granted already.
+struct Owed(Option<Permit>);
 
 /// What the record says once effect and receipt are committed.
 struct Settled {
@@ -154,16 +158,22 @@ where
             return shared.waiters.wake(inner.about.digest);
         }
     };
-    let answer = inner.conclude(&shared, ended).await;
+    let (answer, owed) = inner.conclude(&shared, ended).await;
     shared.waiters.wake(inner.about.digest);
-    drop(slot);
+    let Some(owed) = owed else {
+        drop(slot);
+        return deliver(answer);
+    };
     deliver(answer);
+    // The place among those that run is kept, which bounds how many do this.
+    Box::pin(inner.tell_later(&shared, owed)).await;
+    drop(slot);
 }
 
 impl Inner {
     /// The answer to a handler's end: the record's where it is settled, whatever the handler said.
-    async fn conclude(&self, shared: &Shared, ended: HandlerEnd) -> Response<Body> {
-        match (ended, self.settled.get()) {
+    async fn conclude(&self, shared: &Shared, ended: HandlerEnd) -> (Response<Body>, Option<Owed>) {
+        let answer = match (ended, self.settled.get()) {
             (Ok(answered), Some(settled)) => match answered.into_answer() {
                 Ok(answer) if answer.extensions().get::<FromRecord>().is_some() => answer,
                 Ok(_) | Err(_) => self.answer(settled),
@@ -173,20 +183,21 @@ impl Inner {
                 self.answer(settled)
             }
             // Rare: in boxes, so that they add nothing to the size of every run.
-            (Ok(answered), None) => Box::pin(self.unsettled(shared, answered)).await,
+            (Ok(answered), None) => return Box::pin(self.unsettled(shared, answered)).await,
             (Err(failed), None) => {
                 failed.tell(self.about.digest);
                 let rejection = failed.doubt().map_or(Rejection::NotSent, Rejection::Doubt);
                 Box::pin(self.look_again(shared, rejection)).await
             }
-        }
+        };
+        (answer, None)
     }
 
     /// The handler answered and committed nothing: a refusal leaves nothing, and a success is not believed.
-    async fn unsettled(&self, shared: &Shared, answered: Answered) -> Response<Body> {
+    async fn unsettled(&self, shared: &Shared, answered: Answered) -> (Response<Body>, Option<Owed>) {
         let status = answered.status();
         if status.is_client_error() || status.is_server_error() {
-            return match answered.into_answer() {
+            let answer = match answered.into_answer() {
                 Ok(answer) if answer.extensions().get::<FromRecord>().is_some() => answer,
                 Ok(mut answer) => {
                     mark(&mut answer, Replayed::No, None);
@@ -194,9 +205,10 @@ impl Inner {
                 }
                 Err(doubt) => self.look_again(shared, Rejection::Doubt(doubt)).await,
             };
+            return (answer, None);
         }
-        self.without_settle(shared, status).await;
-        self.about.refuse(&Rejection::Doubt(Doubt::AnsweredWithoutSettle))
+        let owed = self.without_settle(shared, status).await;
+        (self.about.refuse(&Rejection::Doubt(Doubt::AnsweredWithoutSettle)), owed)
     }
 
     /// What stands answers where it is a result, because a commit whose reply was lost is one; else `rejection` does.
@@ -212,28 +224,55 @@ impl Inner {
     }
 
     /// Makes the record say that nobody knows.
-    async fn without_settle(&self, shared: &Shared, status: StatusCode) {
-        let digest = self.about.digest;
+    async fn without_settle(&self, shared: &Shared, status: StatusCode) -> Option<Owed> {
         tracing::error!(
-            %digest, operation = %self.about.matched.label, %status,
+            digest = %self.about.digest, operation = %self.about.matched.label, %status,
             "a coupled operation answered without executing: its handler must call `Coupled::execute`"
         );
         metrics::answered_without_settle(&self.about.matched.label);
-        let begun = shared.gate.begin(&mut self.claim.clone(), &self.policy).await;
-        let written = match begun {
-            Ok(Begun::Execute(mut permit)) => {
-                shared.gate.doubt(&mut permit, Why::AnsweredWithoutSettle).await.map(drop)
+        self.tell_doubt(shared, Owed(None)).await
+    }
+
+    /// Tells the store of the doubt again and again, until it is told or the drain ends.
+    async fn tell_later(&self, shared: &Shared, mut owed: Owed) {
+        let mut again = Again::new();
+        loop {
+            let last = shared.drain.is_ending();
+            again.rest(&shared.drain).await;
+            owed = match self.tell_doubt(shared, owed).await {
+                None => return shared.waiters.wake(self.about.digest),
+                Some(owed) => owed,
+            };
+            if last {
+                tracing::error!(digest = %self.about.digest, "a doubt was given up unrecorded: the action may run again");
+                return;
             }
-            Ok(other) => {
-                // Somebody else's record stands, and it is not ours to change.
-                metrics::decided(&self.about.matched.label, &other);
-                Ok(())
-            }
-            Err(error) => Err(error),
-        };
-        if let Err(error) = written {
-            tracing::error!(%digest, %error, "the doubt about a coupled operation could not be stored");
-            metrics::store_failed(&error);
         }
+    }
+
+    /// What is still owed once the store was told.
+    async fn tell_doubt(&self, shared: &Shared, Owed(permit): Owed) -> Option<Owed> {
+        let mut permit = match permit {
+            Some(permit) => permit,
+            None => match shared.gate.begin(&mut self.claim.clone(), &self.policy).await {
+                Ok(Begun::Execute(permit)) => *permit,
+                Ok(other) => {
+                    // Somebody else's record stands, and it is not ours to change.
+                    metrics::decided(&self.about.matched.label, &other);
+                    return None;
+                }
+                Err(error) => return self.owed(&error, None),
+            },
+        };
+        match shared.gate.doubt(&mut permit, Why::AnsweredWithoutSettle).await {
+            Ok(_) => None,
+            Err(error) => self.owed(&error, Some(permit)),
+        }
+    }
+
+    fn owed(&self, error: &StoreError, permit: Option<Permit>) -> Option<Owed> {
+        tracing::error!(digest = %self.about.digest, %error, "the doubt about a coupled operation could not be stored");
+        metrics::store_failed(error);
+        Some(Owed(permit))
     }
 }

@@ -2,6 +2,7 @@
 //! fails or the handler is late. What an answer means belongs to `remember`, how a handler is run to `run`.
 
 use std::ops::ControlFlow;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use http::Response;
 use tokio::time::Instant;
 
 use crate::body::Body;
+use crate::drain::Drain;
 use crate::job::About;
 use crate::layer::{Shared, Slot};
 use crate::metrics::{self, End};
@@ -25,6 +27,25 @@ use crate::service::answer;
 /// The first and the longest pause between two tries to store an end.
 const STORE_AGAIN_FIRST: Duration = Duration::from_millis(200);
 const STORE_AGAIN_LAST: Duration = Duration::from_secs(5);
+
+/// The pauses between tries to store an end.
+pub(crate) struct Again(Duration);
+
+impl Again {
+    pub(crate) const fn new() -> Self {
+        Self(STORE_AGAIN_FIRST)
+    }
+
+    /// Rests, each time longer, until the drain ends what is left.
+    pub(crate) async fn rest(&mut self, drain: &Drain) {
+        let pause = self.0;
+        self.0 = (pause * 2).min(STORE_AGAIN_LAST);
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = drain.ending() => {}
+        }
+    }
+}
 
 /// A claim that was granted, until its end is written. It lives in a box, so that it is not copied from step to step.
 pub(crate) struct Run {
@@ -39,6 +60,7 @@ pub(crate) struct Run {
 enum Wanted {
     Completed(Receipt),
     Released,
+    Doubted,
 }
 
 impl Wanted {
@@ -46,6 +68,7 @@ impl Wanted {
         match self {
             Self::Completed(_) => End::Completed,
             Self::Released => End::Released,
+            Self::Doubted => End::Doubted,
         }
     }
 }
@@ -60,7 +83,7 @@ impl Run {
     }
 
     /// Stops the renewal, writes the end that the verdict asks for, and answers.
-    pub(crate) async fn settle(mut self: Box<Self>, renewal: Renewal, verdict: Verdict) {
+    pub(crate) async fn settle(self: Box<Self>, renewal: Renewal, verdict: Verdict) {
         let permit = self.stop(renewal).await;
         match verdict {
             Verdict::Keep { receipt, answer } => self.keep(permit, receipt, answer).await,
@@ -71,11 +94,8 @@ impl Run {
                 Box::pin(self.release(permit, answer)).await;
             }
             Verdict::Doubt(doubt) => {
-                // Whatever comes late has nobody left to come from.
-                let _ = Box::pin(self.doubt(permit)).await;
-                self.wake();
                 let answer = self.refuse(&Rejection::Doubt(doubt));
-                self.answer(answer);
+                Box::pin(self.doubt(permit, answer)).await;
             }
         }
     }
@@ -100,19 +120,31 @@ impl Run {
 
     /// Puts the action in doubt and says so; then waits for the handler, whose late completion still settles it.
     pub(crate) async fn leave(mut self: Box<Self>, renewal: Renewal, doubt: Doubt, handler: Handler) {
-        let permit = self.stop(renewal).await;
-        let permit = self.doubt(permit).await;
+        let mut permit = self.stop(renewal).await;
+        let mut told = self.tell_doubt(permit.as_mut()).await;
         self.wake();
         let answer = self.refuse(&Rejection::Doubt(doubt));
         // It keeps its place: handlers that never end are bounded like all others.
-        if let Some(deliver) = self.deliver.take() {
-            deliver(answer);
-        }
-        let Some(ended) = late(handler, &self.shared.drain).await else { return };
+        self.deliver(answer);
+        let drain = self.shared.drain.clone();
+        let mut ending = pin!(late(handler, &drain));
+        let mut again = Again::new();
+        let ended = loop {
+            if told {
+                break ending.await;
+            }
+            // Only the rest is cut short, never a write.
+            tokio::select! {
+                ended = &mut ending => break ended,
+                () = again.rest(&drain) => told = self.tell_doubt(permit.as_mut()).await,
+            }
+        };
+        let Some(ended) = ended else { return self.doubt_later(permit, told).await };
         match (self.judge(ended), permit) {
             (Verdict::Keep { receipt, .. }, Some(permit)) => self.complete_late(permit, receipt).await,
-            (Verdict::Keep { .. } | Verdict::Release { .. } | Verdict::NotSent | Verdict::Doubt(_), _) => {
+            (Verdict::Keep { .. } | Verdict::Release { .. } | Verdict::NotSent | Verdict::Doubt(_), permit) => {
                 tracing::warn!(digest = %self.about.digest, "a late handler ended without a result: the action stays in doubt");
+                self.doubt_later(permit, told).await;
             }
         }
     }
@@ -158,15 +190,40 @@ impl Run {
         }
     }
 
-    /// Says that nobody knows, and gives the permit back for whatever comes late.
-    async fn doubt(&self, permit: Option<Permit>) -> Option<Permit> {
-        let mut permit = permit?;
-        match self.shared.gate.doubt(&mut permit, Why::Doubted).await {
-            Ok(ended) => self.tell_end(End::Doubted, ended),
-            // The lease lapses, which says the same later.
-            Err(error) => self.tell_store(&error),
+    /// Puts the action in doubt and answers. The store is told again in the background where it failed.
+    async fn doubt(mut self: Box<Self>, mut permit: Option<Permit>, answer: Response<Body>) {
+        let told = self.tell_doubt(permit.as_mut()).await;
+        self.wake();
+        if told {
+            self.answer(answer);
+        } else {
+            self.deliver(answer);
         }
-        Some(permit)
+        self.doubt_later(permit, told).await;
+    }
+
+    /// Tells the store of a doubt that it was not told of yet. The lease is not renewed: should it lapse meanwhile, that
+    /// says the same.
+    async fn doubt_later(&mut self, permit: Option<Permit>, told: bool) {
+        if let Some(permit) = permit.filter(|_| !told) {
+            Box::pin(self.store_later(permit, Wanted::Doubted, false)).await;
+        }
+    }
+
+    /// Says that nobody knows; false where the store has to be told again. Without a permit the lease lapses, which says
+    /// the same later.
+    async fn tell_doubt(&self, permit: Option<&mut Permit>) -> bool {
+        let Some(permit) = permit else { return true };
+        match self.shared.gate.doubt(permit, Why::Doubted).await {
+            Ok(ended) => {
+                self.tell_end(End::Doubted, ended);
+                true
+            }
+            Err(error) => {
+                self.tell_store(&error);
+                false
+            }
+        }
     }
 
     async fn complete_late(&mut self, mut permit: Permit, receipt: Receipt) {
@@ -188,22 +245,22 @@ impl Run {
     /// promised, or until the drain ends. The place among those that run is kept, which bounds how many do this.
     async fn store_later(&mut self, mut permit: Permit, wanted: Wanted, renewing: bool) {
         let until = Instant::now().checked_add(permit.policy().retention);
-        let mut pause = STORE_AGAIN_FIRST;
+        let mut again = Again::new();
         loop {
             let last = self.shared.drain.is_ending() || until.is_some_and(|until| Instant::now() >= until);
             permit = if renewing && !last {
                 let renewal = self.shared.gate.keep(permit);
-                self.rest(pause).await;
+                again.rest(&self.shared.drain).await;
                 let Some(permit) = self.stop(renewal).await else { return };
                 permit
             } else {
-                self.rest(pause).await;
+                again.rest(&self.shared.drain).await;
                 permit
             };
-            pause = (pause * 2).min(STORE_AGAIN_LAST);
             let ended = match &wanted {
                 Wanted::Completed(receipt) => self.shared.gate.complete(&mut permit, receipt).await,
                 Wanted::Released => self.shared.gate.release(&mut permit).await,
+                Wanted::Doubted => self.shared.gate.doubt(&mut permit, Why::Doubted).await,
             };
             match ended {
                 Ok(ended) => {
@@ -219,25 +276,20 @@ impl Run {
         }
     }
 
-    async fn rest(&self, pause: Duration) {
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = self.shared.drain.ending() => {}
-        }
-    }
-
     /// Answers although the end is not stored yet.
     fn unrecorded(&mut self, mut answer: Response<Body>) {
         metrics::unrecorded(&self.about.matched.label);
         say(answer.headers_mut(), "unrecorded");
-        if let Some(deliver) = self.deliver.take() {
-            deliver(answer);
-        }
+        self.deliver(answer);
     }
 
     /// Leaves the place among those that run, and answers.
     fn answer(&mut self, answer: Response<Body>) {
         drop(self.slot.take());
+        self.deliver(answer);
+    }
+
+    fn deliver(&mut self, answer: Response<Body>) {
         if let Some(deliver) = self.deliver.take() {
             deliver(answer);
         }

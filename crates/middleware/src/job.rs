@@ -30,7 +30,7 @@ pub(crate) struct Job<S> {
     pub(crate) service: S,
     pub(crate) claim: Claim,
     pub(crate) about: About,
-    parts: Parts,
+    pub(crate) parts: Parts,
     body: Bytes,
 }
 

@@ -5,13 +5,14 @@ use std::pin::pin;
 
 use bytes::Bytes;
 use counterfoil_core::wire::list_items;
-use counterfoil_core::{Asked, Claim, Identity};
+use counterfoil_core::{Asked, Claim, Identity, Scope};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Request, header};
 
 use crate::body::{BoxError, Gathered, gather};
 use crate::carrier;
 use crate::operation::Matched;
+use crate::principal::PrincipalFault;
 use crate::reject::Rejection;
 use crate::settings::Settings;
 
@@ -48,6 +49,17 @@ where
         None => claim,
     };
     Ok(Admitted { parts, body, claim })
+}
+
+/// Asks again who is calling, after a wait: whoever lost the right meanwhile is answered as a fresh request would be.
+pub(crate) async fn admit_again(settings: &Settings, parts: &Parts, scope: &Scope) -> Result<(), Rejection> {
+    let found = settings.principal.principal(parts).await.map_err(Rejection::Principal)?;
+    if found == *scope {
+        return Ok(());
+    }
+    // What was claimed would be another's: as a request of its own it is decided anew.
+    let detail = "who the caller is changed while the request waited: send it again".to_owned();
+    Err(Rejection::Principal(PrincipalFault::Unavailable { detail }))
 }
 
 /// Whether a server in front took it from early data (RFC 8470 section 5.1).

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use counterfoil_core::{Effect, Now};
+use counterfoil_core::{Claim, Effect, Now};
 use counterfoil_store::Begun;
 use http::header::ORIGIN;
+use http::request::Parts;
 use http::{Request, Response};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -27,9 +28,9 @@ use crate::layer::{Guard, Shared};
 use crate::operation::{Found, Matched};
 use crate::reject::{Doubt, Rejection, refuse, reject};
 use crate::replay::{Replayed, Told, mark, say};
-use crate::request::admit;
+use crate::request::{admit, admit_again};
 use crate::run::{self, Led, detached};
-use crate::settings::Duplicates;
+use crate::settings::{Duplicates, Settings};
 use crate::wait::Waiting;
 
 impl<S, B, R> Service<Request<B>> for Guard<S>
@@ -131,10 +132,11 @@ where
         Duplicates::Wait(span) => Instant::now().checked_add(span),
     };
     let mut waiting: Option<Waiting> = None;
+    let mut waited = false;
     loop {
         // Taken before the look, so that an end in between is not missed.
         let woken = waiting.as_ref().map(Waiting::woken);
-        let begun = match attempt(shared, job).await {
+        let begun = match attempt(shared, job, &mut waited).await {
             Tried::Answered(answer) => return answer,
             Tried::Decided(given_back, begun) => {
                 job = given_back;
@@ -143,11 +145,17 @@ where
         };
         let may_wait = matches!(begun, Begun::InProgress { .. });
         let Some(deadline) = deadline.filter(|deadline| may_wait && Instant::now() < *deadline) else {
+            if waited && let Err(refused) = known_still(&shared.settings, &job.parts, &job.claim, &job.about).await {
+                return refused;
+            }
             crate::metrics::decided(&job.about.matched.label, &begun);
             return answer(begun, &job.about);
         };
         match (&mut waiting, woken) {
-            (Some(place), Some(woken)) => place.pause(woken, deadline).await,
+            (Some(place), Some(woken)) => {
+                place.pause(woken, deadline).await;
+                waited = true;
+            }
             (place, _) => match shared.waiters.enter(job.about.digest) {
                 Some(entered) => *place = Some(entered),
                 None => return job.about.refuse(&Rejection::TooManyWaiting),
@@ -158,7 +166,7 @@ where
 
 /// Looks, then claims, and runs where the claim is granted. A duplicate is so answered by one read: it takes nobody's
 /// place, and what stands is told where nothing may begin.
-async fn attempt<S, R>(shared: &Arc<Shared>, mut job: Box<Job<S>>) -> Tried<S>
+async fn attempt<S, R>(shared: &Arc<Shared>, mut job: Box<Job<S>>, waited: &mut bool) -> Tried<S>
 where
     S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
     S::Future: Send + 'static,
@@ -171,6 +179,11 @@ where
         Ok(ControlFlow::Continue(seen)) => seen,
         Err(error) => return Tried::Answered(failed(shared, &error, &job.about)),
     };
+    if mem::take(waited)
+        && let Err(refused) = known_still(&shared.settings, &job.parts, &job.claim, &job.about).await
+    {
+        return Tried::Answered(refused);
+    }
     if let Some(rejection) = too_old(&job, seen.now) {
         return Tried::Answered(job.about.refuse(&rejection));
     }
@@ -193,6 +206,12 @@ where
         // The task was dropped with its runtime, or a store panicked.
         Err(_) => Tried::Answered(reject(&Rejection::Doubt(Doubt::Stopped), &terms, Some(digest))),
     }
+}
+
+/// The refusal of a caller who lost the right while it waited: nothing of what stands is told.
+async fn known_still(settings: &Settings, parts: &Parts, claim: &Claim, about: &About) -> Result<(), Response<Body>> {
+    let known = Box::pin(admit_again(settings, parts, &claim.identity().scope)).await;
+    known.map_err(|rejection| refuse(&rejection, &about.matched, None))
 }
 
 /// Whether an action that would run is older than its operation allows.

@@ -28,6 +28,12 @@ pub(crate) fn broken_body() -> Response<Body> {
     closing(plain(StatusCode::BAD_REQUEST, "the body broke off"))
 }
 
+/// The answer to a CONNECT (RFC 9110 section 9.3.6).
+pub(crate) fn no_tunnels() -> Response<Body> {
+    let detail = "tunnels (CONNECT) are not carried; open a WebSocket by an upgrade of HTTP/1.1";
+    closing(document(StatusCode::NOT_IMPLEMENTED, Problem::new(ProblemType::NotSupported, detail).to_json()))
+}
+
 /// The last answer on its connection.
 fn closing(mut answer: Response<Body>) -> Response<Body> {
     answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

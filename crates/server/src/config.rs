@@ -27,11 +27,11 @@ pub use self::claims::{ClaimName, Requirement, ScopePart};
 use self::complaint::Pad;
 pub use self::complaint::{Complaint, Complaints};
 pub use self::cors::Cors;
-pub use self::forward::{Forward, HostSent, Http, Roots, Tls, Trusted};
+pub use self::forward::{Forward, HostSent, Http, Roots, Tls};
 pub use self::limits::Limits;
 pub use self::operation::Operation;
 pub use self::place::{Listen, STORE_ACCEPTED, StorePlace, Upstream};
-pub use self::principal::{Algorithm, ApiKey, ApiKeys, ForwardAuth, JwksPlace, Jwt, Peer, PrincipalSource};
+pub use self::principal::{Algorithm, ApiKey, ApiKeys, ForwardAuth, JwksPlace, Jwt, Net, Peer, PrincipalSource};
 pub use self::quantity::{SIZE_ACCEPTED, SPAN_ACCEPTED, parse_size, parse_span, print_size, print_span};
 use self::reader::Section;
 use self::setting::{Names, Outside};
@@ -215,6 +215,7 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
     judge(root, &listen, &admin, upstream.as_ref());
     if let Some(principal) = &principal {
         claims::judge(root, &principal.value, &require, &scope, &operations);
+        principal::judge(root, &principal.value, &listen.value);
     }
     root.finish();
     Some(Config {

@@ -14,6 +14,7 @@ mod listener;
 mod numbers;
 mod principal;
 mod proxy;
+mod reload;
 mod serve;
 mod store;
 mod stream;
@@ -25,5 +26,6 @@ pub use counterfoil_store::sqlite::Missing;
 
 pub use self::error::ServerError;
 pub use self::guard::check;
+pub use self::reload::Reload;
 pub use self::serve::Server;
 pub use self::store::Store;

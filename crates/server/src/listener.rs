@@ -12,18 +12,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use counterfoil_middleware::Body;
-use http::{Request, Response};
+use counterfoil_middleware::{Body, Peer};
+use http::{Extensions, Request, Response};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
 use tower::Service;
 
 pub(crate) use self::body::Fate;
-use crate::config::{Limits, Listen};
+use crate::config::{self, Limits, Listen};
 use crate::error::ServerError;
 use crate::stream::AnyStream;
+use crate::tls::Acceptor;
 
 /// The pause after a failed accept: the system is out of descriptors or memory, and trying again at once helps nobody.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -39,6 +39,16 @@ pub(crate) struct Arrival {
     pub(crate) fate: Fate,
 }
 
+/// Whether a request came from one of `peers`.
+pub(crate) fn is_from(peers: &[config::Peer], extensions: &Extensions) -> bool {
+    let address = extensions.get::<Peer>().map(|peer| peer.0.ip());
+    let unix = extensions.get::<Arrival>().is_some_and(|arrival| arrival.unix);
+    peers.iter().any(|peer| match peer {
+        config::Peer::Net(net) => address.is_some_and(|address| net.contains(address)),
+        config::Peer::Unix => unix,
+    })
+}
+
 /// What one listener takes on.
 #[derive(Clone)]
 pub(crate) struct Bounds {
@@ -52,11 +62,11 @@ pub(crate) struct Bounds {
     pub(crate) body: Duration,
     /// For a body or a reader that rests.
     pub(crate) idle: Duration,
-    pub(crate) tls: Option<TlsAcceptor>,
+    pub(crate) tls: Option<Acceptor>,
 }
 
 impl Bounds {
-    pub(crate) fn new(limits: &Limits, connections_max: usize, tls: Option<TlsAcceptor>) -> Self {
+    pub(crate) fn new(limits: &Limits, connections_max: usize, tls: Option<Acceptor>) -> Self {
         Self {
             connections_max,
             streams_max: u32::try_from(limits.http2_streams.value).unwrap_or(u32::MAX),

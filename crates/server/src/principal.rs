@@ -86,24 +86,50 @@ impl Source for OneTenant {
 /// The callers of a configuration.
 pub(crate) struct Callers {
     pub(crate) principal: Arc<dyn Principal>,
+    pub(crate) reread: Reread,
+}
+
+/// What of it can be read anew.
+#[derive(Clone, Default)]
+pub(crate) struct Reread {
+    keyed: Option<Arc<KeyedCallers>>,
     jwks: Option<Arc<Jwks>>,
+}
+
+impl Reread {
+    /// Takes the API keys of `config`; `None` where callers are not known by them.
+    pub(crate) fn keys(&self, config: &Config) -> Option<Result<(), String>> {
+        let keyed = self.keyed.as_ref()?;
+        let PrincipalSource::ApiKeys(keys) = &config.principal.value else {
+            return Some(Err(
+                "principal.from is no longer \"api-keys\", which takes force at the next start".to_owned()
+            ));
+        };
+        keyed.take(keys);
+        Some(Ok(()))
+    }
+
+    /// Fetches the issuer's keys again; `None` where callers are not known by tokens.
+    pub(crate) async fn jwks(&self) -> Option<Result<(), String>> {
+        Some(self.jwks.as_ref()?.reread().await)
+    }
 }
 
 impl Callers {
     /// Makes what `config` declares; the keys of a URL are not fetched yet.
     pub(crate) fn new(config: &Config) -> Result<Self, ServerError> {
-        let mut jwks = None;
+        let mut reread = Reread::default();
         let source: Box<dyn Source> = match &config.principal.value {
             PrincipalSource::None if config.scope.is_empty() => {
-                return Ok(Self { principal: Arc::new(SingleTenant), jwks });
+                return Ok(Self { principal: Arc::new(SingleTenant), reread });
             }
             PrincipalSource::None => Box::new(OneTenant),
             PrincipalSource::Header { name, peers } => {
                 Box::new(HeaderPrincipal { name: name.clone(), peers: peers.clone() })
             }
-            PrincipalSource::ApiKeys(keys) => Box::new(KeyedCallers::new(keys)),
+            PrincipalSource::ApiKeys(keys) => Box::new(reread.keyed.insert(Arc::new(KeyedCallers::new(keys))).clone()),
             PrincipalSource::Jwt(terms) => {
-                let keys = jwks.insert(Jwks::new(terms)?).clone();
+                let keys = reread.jwks.insert(Jwks::new(terms)?).clone();
                 Box::new(TokenCallers::new(terms, keys, Arc::new(SystemClock::new())))
             }
             PrincipalSource::ForwardAuth(asked) => {
@@ -119,13 +145,13 @@ impl Callers {
             of_operations: config.operations.iter().map(of).collect::<Result<_, ServerError>>()?,
             scope: config.scope.clone(),
         };
-        Ok(Self { principal: Arc::new(declared), jwks })
+        Ok(Self { principal: Arc::new(declared), reread })
     }
 
     /// Fetches the keys of a URL in the background, so that the first caller need not wait and the log tells early what
     /// is wrong.
     pub(crate) fn warm(&self) {
-        if let Some(jwks) = self.jwks.clone() {
+        if let Some(jwks) = self.reread.jwks.clone() {
             tokio::spawn(async move { jwks.refetch().await });
         }
     }

@@ -29,9 +29,10 @@ use tower::Service;
 use self::exchange::Limit;
 use self::headers::Origin;
 use self::reach::Reach;
-use crate::config::{Config, HostSent, Trusted};
+use crate::answer::no_tunnels;
+use crate::config::{self, Config, HostSent};
 use crate::error::ServerError;
-use crate::listener::Arrival;
+use crate::listener::{Arrival, is_from};
 
 /// The forwarding service. Cheap to clone.
 #[derive(Clone)]
@@ -43,7 +44,7 @@ struct Target {
     reach: Reach,
     host: HeaderValue,
     host_sent: HostSent,
-    trusted: Vec<Trusted>,
+    trusted: Vec<config::Peer>,
     /// The headers that carry keys and are not forwarded.
     carriers: &'static [&'static str],
     /// So many bytes of a guarded answer must come within the limit; a longer one is not kept and may take its time.
@@ -90,16 +91,25 @@ impl Service<Request<Body>> for Proxy {
 }
 
 async fn forward(target: Arc<Target>, mut request: Request<Body>) -> Result<Response<Body>, Fault> {
+    let guarded = request.extensions().get::<Guarded>();
     if request.method() == Method::CONNECT {
-        return Err(Fault::NotSent("tunnels (CONNECT) are not forwarded".to_owned()));
+        // An answer of ours is never a result.
+        return match guarded {
+            Some(_) => Err(Fault::NotSent("tunnels (CONNECT) are not forwarded".to_owned())),
+            None => Ok(no_tunnels()),
+        };
     }
     // After its limit nothing of a guarded run may still be sent, so its connection ends.
-    let limit = match request.extensions().get::<Guarded>() {
+    let limit = match guarded {
         Some(guarded) => Limit::Guarded { until: guarded.until, bytes: target.kept_answer_max },
         None => Limit::Unguarded { answer: target.answer, idle: target.idle },
     };
     let guarded = matches!(limit, Limit::Guarded { .. });
     if !guarded && let Some(arrival) = request.extensions().get::<Arrival>() {
+        // What is known not to be a request is not begun.
+        if arrival.fate.is_broken() {
+            return Err(Fault::NotSent("the request's body is none".to_owned()));
+        }
         arrival.fate.stream();
     }
     // An upgrade on a guarded route was refused by the middleware; the header would only be hop-by-hop there. HTTP/2
@@ -158,10 +168,7 @@ fn prepare(target: &Target, request: &mut Request<Body>, guarded: bool) {
 fn origin(target: &Target, request: &Request<Body>) -> Origin {
     let peer = request.extensions().get::<Peer>().map(|peer| peer.0.ip().to_canonical());
     let arrival = request.extensions().get::<Arrival>();
-    let trusted = target.trusted.iter().any(|trusted| match trusted {
-        Trusted::Net(net) => peer.is_some_and(|peer| net.contains(peer)),
-        Trusted::Unix => arrival.is_some_and(|arrival| arrival.unix),
-    });
+    let trusted = is_from(&target.trusted, request.extensions());
     // The target's own host outranks the header (RFC 9112 section 3.2.2).
     let named = request.uri().authority().and_then(|named| HeaderValue::try_from(named.as_str()).ok());
     let host = named.or_else(|| request.headers().get(header::HOST).cloned());

@@ -23,8 +23,10 @@ use crate::error::ServerError;
 use crate::listener::{Arrival, Bounds, Listener, stopped};
 use crate::principal::Callers;
 use crate::proxy::Proxy;
+use crate::reload::Reload;
 use crate::store::Store;
-use crate::{guard, numbers, principal, sweep, tls};
+use crate::tls::Acceptor;
+use crate::{guard, numbers, principal, sweep};
 
 /// The most connections of the admin listener.
 const ADMIN_CONNECTIONS_MAX: usize = 64;
@@ -41,6 +43,7 @@ pub struct Server {
     listener: Listener,
     admin_listener: Listener,
     prometheus: PrometheusHandle,
+    reload: Reload,
     config: Config,
 }
 
@@ -66,12 +69,13 @@ impl Server {
         let layer = guard::layer(Gate::new(store.records().clone())?, &config, callers.principal)?;
         let limits = &config.limits;
         let proxy = Proxy::new(&config)?;
-        let tls = config.tls.as_ref().map(|tls| tls::acceptor(&tls.value)).transpose()?;
+        let tls = config.tls.as_ref().map(|tls| Acceptor::new(&tls.value)).transpose()?;
+        let reload = Reload::new(config.clone(), tls.clone(), callers.reread);
         let bounds = Bounds::new(limits, limits.connections.value, tls);
         let listener = Listener::bind(&config.listen.value, bounds).await?;
         let bounds = Bounds::new(limits, ADMIN_CONNECTIONS_MAX, None);
         let admin_listener = Listener::bind(&config.admin.value, bounds).await?;
-        let server = Self { store, layer, proxy, listener, admin_listener, prometheus, config };
+        let server = Self { store, layer, proxy, listener, admin_listener, prometheus, reload, config };
         server.tell(&about);
         Ok(server)
     }
@@ -86,6 +90,12 @@ impl Server {
     #[must_use]
     pub const fn admin_address(&self) -> &Listen {
         self.admin_listener.place()
+    }
+
+    /// What reads certificates and keys anew while this server runs.
+    #[must_use]
+    pub fn reload(&self) -> Reload {
+        self.reload.clone()
     }
 
     /// What and where, said once at the start.

@@ -2,7 +2,7 @@
 //! Handshakes belong to the listener and the proxy.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::{self, PemObject};
@@ -27,6 +27,28 @@ fn provider() -> Arc<CryptoProvider> {
 
 fn fault(path: &Path, why: impl Into<String>) -> ServerError {
     ServerError::Tls { path: path.to_owned(), why: why.into() }
+}
+
+/// What accepts callers over TLS, with the certificate that was read last. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Acceptor(Arc<RwLock<TlsAcceptor>>);
+
+impl Acceptor {
+    pub(crate) fn new(tls: &Tls) -> Result<Self, ServerError> {
+        acceptor(tls).map(|acceptor| Self(Arc::new(RwLock::new(acceptor))))
+    }
+
+    /// For one handshake.
+    pub(crate) fn now(&self) -> TlsAcceptor {
+        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Reads the files again; where they are of no use, the last ones stay. Blocks.
+    pub(crate) fn reread(&self, tls: &Tls) -> Result<(), ServerError> {
+        let acceptor = acceptor(tls)?;
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = acceptor;
+        Ok(())
+    }
 }
 
 /// What accepts callers over TLS: HTTP/2 or HTTP/1.1, whichever they speak.

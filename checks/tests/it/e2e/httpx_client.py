@@ -1,9 +1,12 @@
 """What a program that posts with the package `httpx` meets: one JSON object a line, for each call that it makes.
 
-python httpx_client.py API_BASE
+python httpx_client.py API_BASE [ROOTS]
+
+With a file of certificates to believe it speaks HTTP/2.
 """
 
 import json
+import ssl
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,8 +23,15 @@ def port(response):
     response.extensions["port"] = stream.get_extra_info("client_addr")[1]
 
 
+base, *roots = sys.argv[1:]
 client = httpx.Client(
-    base_url=sys.argv[1], limits=POOL, timeout=PATIENT, trust_env=False, event_hooks={"response": [port]}
+    base_url=base,
+    limits=POOL,
+    timeout=PATIENT,
+    trust_env=False,
+    event_hooks={"response": [port]},
+    http2=bool(roots),
+    verify=ssl.create_default_context(cafile=roots[0]) if roots else True,
 )
 
 

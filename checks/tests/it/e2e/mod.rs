@@ -6,6 +6,7 @@
 mod browser;
 mod curl;
 mod files;
+mod hangup;
 mod nginx;
 mod nginx_behind;
 mod nginx_front;

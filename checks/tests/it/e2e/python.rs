@@ -125,18 +125,15 @@ fn each_status_is_kept_released_or_doubted() {
     served.stop();
 }
 
-#[test]
-fn httpx_races_from_a_pool_and_gives_up_waiting() {
-    let home = tempfile::tempdir().expect("a directory");
-    let upstream = Upstream::start();
-    let served = Served::configured(home.path(), upstream.url(), "defaults.duplicates = \"wait 30s\"\n");
-    let mut client = Process::start(python().arg(program("httpx_client.py")).arg(served.url("")));
+/// `httpx` against `served`, whose upstream is `upstream`; how many connections it took.
+fn httpx(served: &Served, upstream: &Upstream, arguments: &[&str], version: &str) -> usize {
+    let mut client = Process::start(python().arg(program("httpx_client.py")).args(arguments));
     let answer = || serde_json::from_str::<Value>(&client.line()).expect("JSON");
 
     let (mut fresh, mut replayed, mut connections) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     for _ in 0..8 {
         let answer = answer();
-        assert_eq!((&answer["status"], &answer["version"]), (&Value::from(201), &Value::from("HTTP/1.1")), "{answer}");
+        assert_eq!((&answer["status"], &answer["version"]), (&201.into(), &version.into()), "{answer}");
         let of = if answer["replayed"] == "true" { &mut replayed } else { &mut fresh };
         of.insert((answer["key"].to_string(), answer["body"].to_string()));
         connections.insert(answer["connection"].to_string());
@@ -146,7 +143,6 @@ fn httpx_races_from_a_pool_and_gives_up_waiting() {
     let changed = answer();
     assert_eq!((&changed["status"], &changed["type"]), (&422.into(), &"application/problem+json".into()), "{changed}");
     connections.insert(changed["connection"].to_string());
-    assert!(connections.len() <= 2, "no answer of ours ends a connection: {connections:?}");
 
     upstream.wait_held();
     let cut = answer();
@@ -157,5 +153,36 @@ fn httpx_races_from_a_pool_and_gives_up_waiting() {
     assert_eq!((&retried["status"], &retried["replayed"]), (&201.into(), &"true".into()), "{retried}");
     assert_eq!(upstream.calls(), 5);
     assert!(client.end().success(), "it ends in order");
+    let ready = get(&served.admin_url("/readyz"));
+    assert_eq!(ready.status, 200, "{ready:?}");
+    connections.len()
+}
+
+const WAITING: &str = "defaults.duplicates = \"wait 30s\"\n";
+
+#[test]
+fn httpx_races_from_a_pool_and_gives_up_waiting() {
+    let home = tempfile::tempdir().expect("a directory");
+    let upstream = Upstream::start();
+    let served = Served::configured(home.path(), upstream.url(), WAITING);
+    let connections = httpx(&served, &upstream, &[&served.url("")], "HTTP/1.1");
+    assert!(connections <= 2, "no answer of ours ends a connection: {connections}");
+    served.stop();
+}
+
+/// `httpx` speaks HTTP/2 over TLS only.
+#[test]
+fn httpx_races_on_one_connection_of_http2_and_gives_up_waiting() {
+    let home = tempfile::tempdir().expect("a directory");
+    let issued = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+    let [certificate, key] = ["api.pem", "api.key"].map(|name| home.path().join(name).display().to_string());
+    std::fs::write(&certificate, issued.cert.pem()).expect("a file");
+    std::fs::write(&key, issued.signing_key.serialize_pem()).expect("a file");
+    let upstream = Upstream::start();
+    let tls = format!("{WAITING}tls = {{ certificate = \"{certificate}\", key = \"{key}\" }}\n");
+    let served = Served::configured(home.path(), upstream.url(), &tls);
+    let base = served.url("").replace("http:", "https:");
+    let connections = httpx(&served, &upstream, &[&base, &certificate], "HTTP/2");
+    assert_eq!(connections, 1, "no answer of ours ends a connection");
     served.stop();
 }

@@ -6,6 +6,7 @@
 mod contract;
 mod counted;
 mod coupled;
+mod doubts;
 mod drain;
 mod duplicates;
 mod edges;
@@ -15,6 +16,7 @@ mod methods;
 mod order;
 mod outage;
 mod remembered;
+mod revoked;
 mod routes;
 mod runs;
 mod schema;

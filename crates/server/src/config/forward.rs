@@ -1,12 +1,11 @@
 //! `[tls]` and `[forward]`: how callers are let in, and how requests are carried to the upstream.
 //! Opening files and connections belongs to `tls`, `listener` and `proxy`.
 
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::Upstream;
 use super::complaint::Pad;
-use super::principal::Peer;
+use super::principal::{PEER_ACCEPTED, Peer};
 use super::reader::{Section, text};
 use super::setting::Setting;
 use super::terms::bounded;
@@ -15,7 +14,6 @@ const FILE_ACCEPTED: &str = "the path of a PEM file";
 const HTTP_ACCEPTED: &str = "\"auto\", \"1.1\" or \"2\"";
 const HOST_ACCEPTED: &str = "\"upstream\" or \"caller\"";
 const ROOTS_ACCEPTED: &str = "\"system\" or the path of a PEM file";
-const TRUSTED_ACCEPTED: &str = "an address or network like \"10.0.0.0/8\", or \"unix\"";
 
 /// The files of the listener's TLS.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -69,24 +67,6 @@ pub enum Roots {
     File(PathBuf),
 }
 
-/// A peer whose forwarding headers are believed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trusted {
-    /// An address or network.
-    Net(Peer),
-    /// Whoever may connect to the Unix socket.
-    Unix,
-}
-
-impl fmt::Display for Trusted {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Net(peer) => peer.fmt(f),
-            Self::Unix => f.write_str("unix"),
-        }
-    }
-}
-
 /// How requests are carried to the upstream.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Forward {
@@ -97,7 +77,7 @@ pub struct Forward {
     /// Whose certificates are believed.
     pub roots: Setting<Roots>,
     /// Whose forwarding headers are kept.
-    pub trusted: Setting<Vec<Trusted>>,
+    pub trusted: Setting<Vec<Peer>>,
 }
 
 impl Forward {
@@ -122,10 +102,7 @@ impl Forward {
         if roots.is_some() && upstream.is_some_and(|upstream| !upstream.is_tls()) {
             section.complain("roots", "has no meaning without https to the upstream", "no such setting, or https");
         }
-        let trusted = bounded(&section, "trusted", TRUSTED_ACCEPTED, |value| match text(value)? {
-            "unix" => Ok(Trusted::Unix),
-            peer => Peer::parse(peer).map(Trusted::Net),
-        });
+        let trusted = bounded(&section, "trusted", PEER_ACCEPTED, |value| Peer::parse(text(value)?));
         section.finish();
         Self {
             http: Setting::or(http, Http::Auto),

@@ -14,16 +14,17 @@ pub(crate) use self::api_keys::shown as shown_key;
 pub use self::api_keys::{ApiKey, ApiKeys};
 pub use self::forward_auth::ForwardAuth;
 pub use self::jwt::{Algorithm, JwksPlace, Jwt};
-pub use self::peer::Peer;
+pub use self::peer::{Net, Peer};
 use super::claims::{ClaimName, Requirement, require};
+use super::place::Listen;
 use super::reader::{Section, text};
 use super::setting::{Names, Origin, Outside, Setting};
 
 const ACCEPTED: &str =
     "\"none\" (one tenant), \"header\" (from named peers), \"api-keys\", \"jwt\" or \"forward-auth\"";
 const TEXT_ACCEPTED: &str =
-    "\"none\" or \"header:NAME@PEER,PEER\" with peers like 127.0.0.1/32, or [principal] in a file";
-const PEER_ACCEPTED: &str = "an address or network like \"127.0.0.1/32\" or \"fd00::/8\"";
+    "\"none\" or \"header:NAME@PEER,PEER\" with peers like 127.0.0.1/32 or unix, or [principal] in a file";
+pub(crate) const PEER_ACCEPTED: &str = "an address or network like \"127.0.0.1/32\" or \"fd00::/8\", or \"unix\"";
 const HEADER_ACCEPTED: &str = "a header name like \"x-user-id\"";
 /// What a header that brings a credential looks like, for complaints.
 const CREDENTIAL_ACCEPTED: &str = "\"authorization\" (a bearer token) or a header name like \"x-api-key\"";
@@ -219,6 +220,16 @@ pub(crate) fn read(
     let from_file = section.and_then(from_file).map(|value| Setting { value, origin: Origin::File });
     let from_outside = outside.read(&names, flag, parse_text);
     (from_outside.map(|(value, origin)| Setting { value, origin }).or(from_file), required)
+}
+
+/// Complains where nobody whose word is taken can come through the listener: every caller would be refused.
+pub(crate) fn judge(root: &Section<'_>, source: &PrincipalSource, listen: &Listen) {
+    let PrincipalSource::Header { peers, .. } = source else { return };
+    let through_socket = matches!(listen, Listen::Unix(_));
+    if !peers.iter().any(|peer| matches!(peer, Peer::Unix) == through_socket) {
+        let accepted = if through_socket { "\"unix\" among them" } else { "an address or network among them" };
+        root.complain("principal.peers", format!("no such peer can connect to {listen}"), accepted);
+    }
 }
 
 fn from_file(section: Section<'_>) -> Option<PrincipalSource> {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Listen, Peer, StorePlace, Upstream, parse_size, parse_span, print_size, print_span};
+use super::{Listen, Net, Peer, StorePlace, Upstream, parse_size, parse_span, print_size, print_span};
 
 #[test]
 fn spans() {
@@ -71,10 +71,13 @@ fn peers() {
         ("fd00::/8", "fe00::1", false),
     ];
     for (peer, address, believed) in rows {
-        assert_eq!(Peer::parse(peer).unwrap().contains(address.parse().unwrap()), believed, "{peer} {address}");
+        assert_eq!(Net::parse(peer).unwrap().contains(address.parse().unwrap()), believed, "{peer} {address}");
     }
-    for text in ["", "localhost", "10.0.0.0/33", "::/129", "10.0.0.1/8", "10.0.0.0/", "fd00::1/8"] {
+    for text in ["", "Unix", "unix:", "localhost", "10.0.0.0/33", "::/129", "10.0.0.1/8", "10.0.0.0/", "fd00::1/8"] {
         assert!(Peer::parse(text).is_err(), "{text}");
+    }
+    for (text, shown) in [("unix", "unix"), ("::1", "::1/128")] {
+        assert_eq!(Peer::parse(text).unwrap().to_string(), shown);
     }
 }
 

@@ -29,6 +29,11 @@ impl Fate {
         self.set(STREAMING);
     }
 
+    /// It is known to be none.
+    pub(super) fn break_off(&self) {
+        self.set(BROKEN);
+    }
+
     /// Whether it is streamed.
     pub(crate) fn is_streaming(&self) -> bool {
         self.is(STREAMING)

@@ -4,8 +4,6 @@
 use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use counterfoil_middleware::{Body, Peer};
 use http::{Request, Response, StatusCode};
@@ -20,7 +18,7 @@ use tower::Service;
 use tower::util::{MapRequest, MapResponse};
 
 use super::body::{CallerBody, Fate, Held};
-use super::strict::Strict;
+use super::strict::{Known, Strict};
 use super::{Arrival, Bounds, stopped};
 use crate::stream::{AnyStream, Patient, Prefixed};
 use crate::tls::H2;
@@ -63,9 +61,14 @@ pub(super) async fn serve<S>(
     };
     let arrival = Arrival { secure: opened.secure, unix: peer.is_none(), fate: Fate::default() };
     let (speaks_two, body, idle) = (opened.two, bounds.body, bounds.idle);
+    let known = Known::default();
+    let told = known.clone();
     let service = MapRequest::new(service, move |request: Request<Incoming>| {
         let arrival = Arrival { fate: Fate::default(), ..arrival.clone() };
         let fate = arrival.fate.clone();
+        if told.begin() {
+            fate.break_off();
+        }
         let mut request = request.map(|incoming| CallerBody::wrap(incoming, speaks_two, fate, body, idle));
         if let Some(peer) = peer {
             request.extensions_mut().insert(Peer(peer));
@@ -73,8 +76,11 @@ pub(super) async fn serve<S>(
         request.extensions_mut().insert(arrival);
         request
     });
-    let ended =
-        if opened.two { two(bounds, opened, service, stop).await } else { one(bounds, opened, service, stop).await };
+    let ended = if opened.two {
+        two(bounds, opened, service, stop).await
+    } else {
+        one(bounds, opened, service, known, stop).await
+    };
     if let Err(error) = ended {
         tracing::debug!(%error, ?peer, "a connection broke off");
     }
@@ -86,7 +92,7 @@ async fn open(bounds: &Bounds, stream: AnyStream) -> io::Result<Opened> {
         let (read, two) = preface(stream).await?;
         return Ok(Opened { stream: read, secure: false, two });
     };
-    let stream = acceptor.accept(stream).await?;
+    let stream = acceptor.now().accept(stream).await?;
     let two = stream.get_ref().1.alpn_protocol() == Some(H2);
     Ok(Opened { stream: Prefixed::new(Vec::new(), Box::new(stream)), secure: true, two })
 }
@@ -107,7 +113,13 @@ async fn preface(mut stream: AnyStream) -> io::Result<(Prefixed<AnyStream>, bool
     Ok((Prefixed::new(read, stream), two))
 }
 
-async fn one<S>(bounds: &Bounds, opened: Opened, service: S, mut stop: watch::Receiver<bool>) -> hyper::Result<()>
+async fn one<S>(
+    bounds: &Bounds,
+    opened: Opened,
+    service: S,
+    known: Known,
+    mut stop: watch::Receiver<bool>,
+) -> hyper::Result<()>
 where
     S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
@@ -115,12 +127,10 @@ where
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(bounds.header);
     http.max_buf_size(bounds.header_bytes_max).max_headers(bounds.header_lines_max);
-    // Once a caller has its 101, its bytes are no HTTP any more.
-    let switched = Arc::new(AtomicBool::new(false));
-    let stream = Strict::new(Patient::new(opened.stream, bounds.idle), switched.clone());
+    let stream = Strict::new(Patient::new(opened.stream, bounds.idle), known.clone());
     let service = MapResponse::new(service, move |answer: Response<Body>| {
         if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
-            switched.store(true, Ordering::Release);
+            known.switch();
         }
         answer
     });

@@ -19,6 +19,8 @@ pub(super) struct Fault {
     pub(super) at: usize,
     /// Whether the header was whole by then.
     pub(super) in_body: bool,
+    /// In which request of the connection, from 1.
+    pub(super) request: usize,
     pub(super) why: &'static str,
 }
 
@@ -105,11 +107,14 @@ pub(super) struct Framing {
     head: Head,
     name: Short<NAME_BYTES>,
     value: Short<VALUE_BYTES>,
+    /// How many requests have begun.
+    requests: usize,
 }
 
 impl Framing {
     pub(super) const fn new() -> Self {
-        Self { state: State::Start { blank: false }, head: Head::new(), name: Short::new(), value: Short::new() }
+        let state = State::Start { blank: false };
+        Self { state, head: Head::new(), name: Short::new(), value: Short::new(), requests: 0 }
     }
 
     /// Reads on.
@@ -127,7 +132,8 @@ impl Framing {
                 at += usize::try_from(taken).unwrap_or(usize::MAX);
             } else {
                 let in_body = self.in_body();
-                self.state = self.step(*byte).map_err(|why| Fault { at, in_body, why })?;
+                let stepped = self.step(*byte);
+                self.state = stepped.map_err(|why| Fault { at, in_body, request: self.requests, why })?;
                 at += 1;
             }
         }
@@ -177,6 +183,7 @@ impl Framing {
             (State::StartLf, b'\n') => Ok(State::Start { blank: true }),
             (State::Start { .. }, byte) if byte.is_ascii_graphic() => {
                 self.head = Head::new();
+                self.requests = self.requests.saturating_add(1);
                 self.version(byte);
                 Ok(State::RequestLine)
             }

@@ -1,10 +1,11 @@
 //! An HTTP/1.1 connection on which nothing ambiguous is read. In a header, the HTTP library gets bytes that no message
-//! may hold, answers 400, and closes; in a body, the connection breaks off. The rules belong to `framing`.
+//! may hold, answers 400, and closes; in a body, the connection breaks off, and a request that nothing was done about yet
+//! is refused. The rules belong to `framing`.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -14,19 +15,45 @@ use super::framing::Framing;
 /// Refused by every parser of headers. The empty line makes the library look at what it has.
 const POISON: &[u8] = b"\0\r\n\r\n";
 
+/// What is known of one HTTP/1.1 connection, by whoever reads it and by whoever serves it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known(Arc<Flags>);
+
+#[derive(Debug, Default)]
+struct Flags {
+    /// It has left HTTP.
+    switched: AtomicBool,
+    /// The request, from 1, whose body has a fault; 0: none so far.
+    broken: AtomicUsize,
+    /// The requests that were given on so far.
+    begun: AtomicUsize,
+}
+
+impl Known {
+    /// From now on its bytes are no HTTP any more.
+    pub(super) fn switch(&self) {
+        self.0.switched.store(true, Ordering::Release);
+    }
+
+    /// Counts a request that is given on, and answers whether its body is known to have a fault.
+    pub(super) fn begin(&self) -> bool {
+        let number = self.0.begun.fetch_add(1, Ordering::AcqRel).saturating_add(1);
+        self.0.broken.load(Ordering::Acquire) == number
+    }
+}
+
 /// A stream whose reads are looked at.
 pub(super) struct Strict<T> {
     stream: T,
     framing: Framing,
     /// After a fault: what is still to be given in place of what came.
     faulty: Option<&'static [u8]>,
-    /// The connection has left HTTP.
-    switched: Arc<AtomicBool>,
+    known: Known,
 }
 
 impl<T> Strict<T> {
-    pub(super) const fn new(stream: T, switched: Arc<AtomicBool>) -> Self {
-        Self { stream, framing: Framing::new(), faulty: None, switched }
+    pub(super) const fn new(stream: T, known: Known) -> Self {
+        Self { stream, framing: Framing::new(), faulty: None, known }
     }
 
     /// Gives of what stands in for the rest, and breaks off behind it.
@@ -48,14 +75,19 @@ impl<T: AsyncRead + Unpin> AsyncRead for Strict<T> {
         }
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.stream).poll_read(cx, buffer))?;
-        if self.switched.load(Ordering::Acquire) {
+        if self.known.0.switched.load(Ordering::Acquire) {
             return Poll::Ready(Ok(()));
         }
         let read = buffer.filled().get(before..).unwrap_or_default();
         if let Err(fault) = self.framing.feed(read) {
             tracing::info!(why = fault.why, "a request that could be read in two ways was refused");
             buffer.set_filled(before + fault.at);
-            let poison = if fault.in_body { &[] } else { POISON };
+            let poison = if fault.in_body {
+                self.known.0.broken.store(fault.request, Ordering::Release);
+                &[]
+            } else {
+                POISON
+            };
             self.faulty = Some(poison);
             // Nothing at all would be the end of the stream.
             if fault.at == 0 {

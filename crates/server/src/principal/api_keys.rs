@@ -1,6 +1,7 @@
 //! Callers known by a key of their own, of which only the SHA-256 is kept. Reading the table belongs to `config`.
 
 use std::future::ready;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use counterfoil_middleware::PrincipalFault;
 use http::HeaderName;
@@ -15,14 +16,33 @@ use crate::config::{ApiKey, ApiKeys};
 /// A digest as four numbers, which compare much faster than 32 bytes.
 type Digest = [u64; 4];
 
+/// The callers of the table that was taken last.
+pub(super) struct KeyedCallers(RwLock<Arc<Table>>);
+
 /// The table of keys.
-pub(super) struct KeyedCallers {
+struct Table {
     header: HeaderName,
     keys: Vec<(Digest, ApiKey)>,
 }
 
 impl KeyedCallers {
     pub(super) fn new(keys: &ApiKeys) -> Self {
+        Self(RwLock::new(Arc::new(Table::new(keys))))
+    }
+
+    /// From now on these keys are known, and no others.
+    pub(super) fn take(&self, keys: &ApiKeys) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Table::new(keys));
+    }
+
+    fn find(&self, parts: &Parts) -> Result<Caller, PrincipalFault> {
+        let table = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
+        table.find(parts)
+    }
+}
+
+impl Table {
+    fn new(keys: &ApiKeys) -> Self {
         let keep = |key: &ApiKey| (digest(&key.sha256), key.clone());
         Self { header: keys.header.value.clone(), keys: keys.keys.iter().map(keep).collect() }
     }
@@ -49,7 +69,7 @@ fn digest(bytes: &[u8; 32]) -> Digest {
     numbers
 }
 
-impl Source for KeyedCallers {
+impl Source for Arc<KeyedCallers> {
     fn caller<'a>(&'a self, parts: &'a Parts) -> CallerAnswer<'a> {
         Box::pin(ready(self.find(parts)))
     }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value as Json};
 
 use super::{Caller, CallerAnswer, Source};
 use crate::config::Peer;
+use crate::listener::is_from;
 
 /// Reads the caller's name from a header that only named peers may set.
 #[derive(Clone, Debug)]
@@ -21,8 +22,7 @@ pub(super) struct HeaderPrincipal {
 impl HeaderPrincipal {
     fn name(&self, parts: &Parts) -> Result<String, PrincipalFault> {
         let unauthenticated = |detail: String| PrincipalFault::Unauthenticated { detail, challenge: None };
-        let peer = parts.extensions.get::<counterfoil_middleware::Peer>();
-        if !peer.is_some_and(|peer| self.peers.iter().any(|known| known.contains(peer.0.ip()))) {
+        if !is_from(&self.peers, &parts.extensions) {
             return Err(unauthenticated("the connection comes from no peer that may name the caller".to_owned()));
         }
         let mut lines = parts.headers.get_all(&self.name).iter();

@@ -139,6 +139,16 @@ impl Jwks {
         }
     }
 
+    /// Fetches the set whenever it was tried last, because an operator says so. Where that fails the last one stays.
+    pub(super) async fn reread(self: &Arc<Self>) -> Result<(), String> {
+        let one = self.fetching.lock().await;
+        let fetched = self.place.fetch().await.and_then(|bytes| KeySet::parse(&bytes));
+        let told = fetched.as_ref().map(|_| ()).map_err(Clone::clone);
+        self.keep(fetched);
+        drop(one);
+        told
+    }
+
     fn keep(&self, fetched: Result<KeySet, String>) {
         let mut state = self.state();
         let now = Instant::now();

@@ -18,6 +18,14 @@ fn missing_parts() {
 }
 
 #[test]
+fn peers_that_cannot_connect() {
+    let header = "[principal]\nfrom = \"header\"\nheader = \"x-user\"\n";
+    with("unix-peer-over-tcp", &format!("{header}peers = [\"unix\"]\n"));
+    with("peer-over-unix", &format!("listen = \"unix:c.sock\"\n{header}peers = [\"127.0.0.1\"]\n"));
+    with("unix-peer", &format!("listen = \"unix:c.sock\"\n{header}peers = [\"127.0.0.1\", \"unix\"]\n"));
+}
+
+#[test]
 fn settings_of_another_source() {
     with("none-and-peers", "[principal]\nfrom = \"none\"\npeers = [\"::1\"]\nrequire = { role = \"a\" }\n");
     with(

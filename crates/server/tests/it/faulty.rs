@@ -54,7 +54,10 @@ struct Counts {
     played: AtomicUsize,
     /// Connections that have ended.
     ended: AtomicUsize,
+    /// What each connection brought behind its script, once it has ended.
+    rests: Mutex<Vec<String>>,
     asked: Notify,
+    connected: Notify,
     rested: Notify,
     left: Notify,
 }
@@ -85,6 +88,7 @@ impl Faulty {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let number = count.connections.fetch_add(1, Ordering::SeqCst);
+                count.connected.notify_waiters();
                 let script = scripts.get(number).or(scripts.last()).cloned().unwrap_or_default();
                 let count = count.clone();
                 tokio::spawn(serve(stream, script, number, count));
@@ -115,6 +119,23 @@ impl Faulty {
         }
     }
 
+    /// What each connection that has ended brought behind its script.
+    pub(crate) fn rests(&self) -> Vec<String> {
+        self.counts.rests.lock().unwrap().clone()
+    }
+
+    /// Waits until so many connections have come.
+    pub(crate) async fn connected(&self, connections: usize) {
+        loop {
+            let mut connected = std::pin::pin!(self.counts.connected.notified());
+            connected.as_mut().enable();
+            if self.counts.connections.load(Ordering::SeqCst) >= connections {
+                return;
+            }
+            connected.await;
+        }
+    }
+
     /// Waits for a request that nobody waited for yet.
     pub(crate) async fn asked(&self) {
         self.counts.asked.notified().await;
@@ -131,8 +152,12 @@ async fn serve(mut stream: TcpStream, script: Vec<Step>, number: usize, counts: 
     let open = play(&mut stream, &script, number, &counts).await.unwrap_or(false);
     counts.played.fetch_add(1, Ordering::SeqCst);
     counts.rested.notify_waiters();
-    let mut rest = [0; 4096];
-    while open && stream.read(&mut rest).await.is_ok_and(|count| count > 0) {}
+    let mut rest = Vec::new();
+    if open {
+        // It ends as the other side likes.
+        drop(stream.read_to_end(&mut rest).await);
+    }
+    counts.rests.lock().unwrap().push(String::from_utf8_lossy(&rest).into_owned());
     drop(stream);
     counts.ended.fetch_add(1, Ordering::SeqCst);
     counts.rested.notify_waiters();

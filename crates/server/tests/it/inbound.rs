@@ -104,6 +104,28 @@ async fn through_a_unix_socket() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
 }
 
+/// Whoever may connect to the socket's file may be the one that names the callers.
+#[tokio::test]
+async fn principals_by_header_through_a_unix_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("counterfoil.sock");
+    let upstream = Polite::tcp(false).await;
+    let (up, listen) = (format!("http://{}", upstream.authority), format!("unix:{}", path.display()));
+    let named = "[principal]\nfrom = \"header\"\nheader = \"x-user\"\npeers = [\"unix\"]\n";
+    let _running = Running::with(config_before(&up, &listen, named)).await;
+    let order = async |user: &str| {
+        let text = ORDER.replace("connection", &format!("{user}connection"));
+        let answer = over(UnixStream::connect(&path).await.unwrap(), &text).await;
+        (answer.status(), answer.header("idempotent-replayed") == Some("true"))
+    };
+    assert_eq!(order("x-user: alice\r\n").await, (201, false));
+    assert_eq!(order("x-user: alice\r\n").await, (201, true));
+    assert_eq!(order("x-user: bob\r\n").await, (201, false));
+    assert_eq!(order("").await, (401, false));
+    assert_eq!(order("x-user: alice\r\nx-user: bob\r\n").await, (401, false));
+    assert_eq!(upstream.asked(), 2);
+}
+
 #[tokio::test]
 async fn headers_are_bounded() {
     let upstream = Polite::tcp(false).await;

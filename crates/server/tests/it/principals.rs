@@ -58,7 +58,7 @@ impl Application {
         answer.clone_into(&mut self.answer.lock().unwrap());
     }
 
-    fn asked(&self) -> Vec<String> {
+    pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }
@@ -121,9 +121,9 @@ async fn by_api_key() {
     assert_eq!(upstream.seen().len(), 2);
 }
 
-const ALICE: &str = "HTTP/1.1 204 No Content\r\nx-user: alice\r\nx-mode: live\r\n\r\n";
+pub(crate) const ALICE: &str = "HTTP/1.1 204 No Content\r\nx-user: alice\r\nx-mode: live\r\n\r\n";
 
-fn forward_auth(application: SocketAddr, more: &str) -> String {
+pub(crate) fn forward_auth(application: SocketAddr, more: &str) -> String {
     format!(
         "[principal]\nfrom = \"forward-auth\"\nurl = \"http://{application}/who\"\nanswer_header = \"x-user\"\n{more}"
     )
@@ -214,7 +214,7 @@ pub(crate) fn found(body: &[u8]) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}", body.len())
 }
 
-fn claims(subject: &str, more: &[(&str, Json)]) -> Json {
+pub(crate) fn claims(subject: &str, more: &[(&str, Json)]) -> Json {
     let mut claims = json!({ "iss": "https://idp.example", "aud": "orders", "sub": subject, "exp": 4_102_444_800_i64, "role": "writer" });
     for (name, value) in more {
         claims[name] = value.clone();

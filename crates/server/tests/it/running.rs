@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use counterfoil_server::config::{Config, Flags, Listen};
-use counterfoil_server::{Drained, Server, Store};
+use counterfoil_server::{Drained, Reload, Server, Store};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -12,6 +12,7 @@ pub(crate) struct Running {
     pub(crate) proxy: SocketAddr,
     pub(crate) admin: SocketAddr,
     pub(crate) place: Listen,
+    pub(crate) reload: Reload,
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<Drained>,
 }
@@ -66,11 +67,12 @@ impl Running {
         let place = server.address().clone();
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 0));
         let (proxy, admin) = (place.socket().unwrap_or(nowhere), server.admin_address().socket().unwrap_or(nowhere));
+        let reload = server.reload();
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(server.run(async {
             drop(stopped.await);
         }));
-        Self { proxy, admin, place, stop: Some(stop), task }
+        Self { proxy, admin, place, reload, stop: Some(stop), task }
     }
 
     /// Gives the order to stop.

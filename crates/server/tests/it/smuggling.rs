@@ -3,6 +3,7 @@
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use crate::faulty::{Faulty, Step, frame, send};
 use crate::polite::Polite;
 use crate::running::Running;
 
@@ -78,41 +79,87 @@ async fn headers() {
     assert_eq!(upstream.asked(), 0);
 }
 
-/// A guarded body is read before anything is sent; an unguarded one breaks off, and its request is never whole.
+/// Bodies in chunks that are none.
+const CHUNKS: [(&str, &str); 16] = [
+    ("no size", "\r\nabc\r\n0\r\n\r\n"),
+    ("no hexadecimal", "3x\r\nabc\r\n0\r\n\r\n"),
+    ("a prefix", "0x3\r\nabc\r\n0\r\n\r\n"),
+    ("a sign", "+3\r\nabc\r\n0\r\n\r\n"),
+    ("below zero", "-3\r\nabc\r\n0\r\n\r\n"),
+    ("a space", "3 \r\nabc\r\n0\r\n\r\n"),
+    ("a size that overflows", "10000000000000003\r\nabc\r\n0\r\n\r\n"),
+    ("a bare LF behind the size", "3\nabc\r\n0\r\n\r\n"),
+    ("a bare LF in an extension", "3;x\nabc\r\n0\r\n\r\n"),
+    ("a bare LF behind the data", "3\r\nabc\n0\r\n\r\n"),
+    ("more than the size", "3\r\nabcd\r\n0\r\n\r\n"),
+    ("less than the size", "4\r\nabc\r\n0\r\n\r\n"),
+    ("a bare LF behind the last chunk", "3\r\nabc\r\n0\n\r\n"),
+    ("a bare LF behind a trailer", "3\r\nabc\r\n0\r\nx: y\n\r\n"),
+    ("a folded trailer", "3\r\nabc\r\n0\r\nx: y\r\n z\r\n\r\n"),
+    ("a length as a trailer", "3\r\nabc\r\n0\r\ncontent-length: 3\r\n\r\n"),
+];
+
+const CHUNKED: &str = "POST /orders HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n";
+
+/// A guarded body is read before anything is sent, and of an unguarded one that is known to be none nothing is: the
+/// upstream sees no connection.
 #[tokio::test]
 async fn chunks() {
-    let upstream = Polite::tcp(false).await;
-    let guarded = Running::before(&format!("http://{}", upstream.authority), "").await;
-    let seen = crate::upstream::Upstream::start(crate::upstream::Play::Hang).await;
-    let unguarded = Running::start(seen.address, "").await;
-    let rows = [
-        ("no size", "\r\nabc\r\n0\r\n\r\n"),
-        ("no hexadecimal", "3x\r\nabc\r\n0\r\n\r\n"),
-        ("a prefix", "0x3\r\nabc\r\n0\r\n\r\n"),
-        ("a sign", "+3\r\nabc\r\n0\r\n\r\n"),
-        ("below zero", "-3\r\nabc\r\n0\r\n\r\n"),
-        ("a space", "3 \r\nabc\r\n0\r\n\r\n"),
-        ("a size that overflows", "10000000000000003\r\nabc\r\n0\r\n\r\n"),
-        ("a bare LF behind the size", "3\nabc\r\n0\r\n\r\n"),
-        ("a bare LF in an extension", "3;x\nabc\r\n0\r\n\r\n"),
-        ("a bare LF behind the data", "3\r\nabc\n0\r\n\r\n"),
-        ("more than the size", "3\r\nabcd\r\n0\r\n\r\n"),
-        ("less than the size", "4\r\nabc\r\n0\r\n\r\n"),
-        ("a bare LF behind the last chunk", "3\r\nabc\r\n0\n\r\n"),
-        ("a bare LF behind a trailer", "3\r\nabc\r\n0\r\nx: y\n\r\n"),
-        ("a folded trailer", "3\r\nabc\r\n0\r\nx: y\r\n z\r\n\r\n"),
-        ("a length as a trailer", "3\r\nabc\r\n0\r\ncontent-length: 3\r\n\r\n"),
-    ];
-    for (name, body) in rows {
-        let head = "POST /orders HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n";
-        let text = format!("{head}idempotency-key: k\r\n\r\n{body}{HIDDEN}");
-        check(name, &text, &answers(&guarded, &text).await);
-        let text = format!("{head}\r\n{body}{HIDDEN}");
-        check(name, &text, &answers(&unguarded, &text).await);
+    let upstream = Faulty::start(vec![Step::Head, Step::Act]).await;
+    let running = Running::start(upstream.address, "").await;
+    for (name, body) in CHUNKS {
+        for key in ["", "idempotency-key: k\r\n"] {
+            let text = format!("{CHUNKED}{key}\r\n{body}{HIDDEN}");
+            check(name, &text, &answers(&running, &text).await);
+        }
     }
-    assert_eq!(upstream.asked(), 0);
-    for request in seen.seen() {
-        assert!(!request.ends_with("0\r\n\r\n"), "a whole request: {request:?}");
+    assert_eq!(upstream.counts(), (0, 0));
+}
+
+/// A request before it is answered as it should be.
+#[tokio::test]
+async fn chunks_behind_another_request() {
+    let upstream = Polite::tcp(false).await;
+    let running = Running::before(&format!("http://{}", upstream.authority), "").await;
+    let first = "POST /first HTTP/1.1\r\nhost: a\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+    for (name, body) in CHUNKS {
+        let text = format!("{first}{CHUNKED}\r\n{body}{HIDDEN}");
+        let answer = answers(&running, &text).await;
+        let (before, after) = answer.split_once("HTTP/1.1 400").unwrap_or((&answer, ""));
+        assert!(before.starts_with("HTTP/1.1 201 Created\r\n"), "{name}: {answer:?}");
+        assert!(!after.contains("HTTP/1.1 "), "{name}: {answer:?}");
+    }
+    assert_eq!(upstream.asked(), CHUNKS.len());
+}
+
+/// An unguarded body whose fault comes once its request is under way: the connection to the upstream is broken off, and
+/// what it saw is never a whole request.
+#[tokio::test]
+async fn chunks_that_come_late() {
+    for two in [false, true] {
+        // Over HTTP/2 a request counts only once it is whole.
+        let script = if two { vec![send(frame::settings()), Step::Two] } else { vec![Step::Head] };
+        let upstream = Faulty::start(script).await;
+        let http = if two { "[forward]\nhttp = \"2\"\n" } else { "" };
+        let running = Running::start(upstream.address, http).await;
+        for (index, (name, body)) in CHUNKS.into_iter().enumerate() {
+            let mut stream = TcpStream::connect(running.proxy).await.unwrap();
+            stream.write_all(format!("{CHUNKED}\r\n6\r\nbefore\r\n").as_bytes()).await.unwrap();
+            if two {
+                upstream.connected(index + 1).await;
+            } else {
+                upstream.asked().await;
+            }
+            stream.write_all(format!("{body}{HIDDEN}").as_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            drop(stream.read_to_end(&mut answer).await);
+            check(name, body, &String::from_utf8(answer).unwrap());
+            upstream.left().await;
+        }
+        assert_eq!(upstream.counts(), (CHUNKS.len(), if two { 0 } else { CHUNKS.len() }));
+        for body in upstream.rests() {
+            assert!(!body.ends_with("0\r\n\r\n"), "a whole request: {body:?}");
+        }
     }
 }
 

@@ -1,16 +1,48 @@
-//! An address or network whose connections are believed. Whether a request came from one belongs to `principal`.
+//! Whose connections are believed: an address, a network, or whoever may connect to the Unix socket. How a request came
+//! belongs to `listener`.
 
 use std::fmt;
 use std::net::IpAddr;
 
-/// An address or network of peers.
+/// A peer whose word is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Peer {
+pub enum Peer {
+    /// An address or network.
+    Net(Net),
+    /// Whoever may connect to the Unix socket, which the permissions of its file and folders say.
+    Unix,
+}
+
+impl Peer {
+    /// Reads `unix`, `address` or `address/bits`.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "unix" => Ok(Self::Unix),
+            net => Net::parse(net).map(Self::Net),
+        }
+    }
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Net(net) => net.fmt(f),
+            Self::Unix => f.write_str("unix"),
+        }
+    }
+}
+
+/// An address or network.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Net {
     address: IpAddr,
     bits: u8,
 }
 
-impl Peer {
+impl Net {
     /// Reads `address` or `address/bits`.
     ///
     /// # Errors
@@ -27,21 +59,21 @@ impl Peer {
         if bits > most {
             return Err(wrong());
         }
-        let peer = Self { address, bits };
-        if masked(address, bits) != (number(address), peer.address.is_ipv4()) {
+        let net = Self { address, bits };
+        if masked(address, bits) != (number(address), net.address.is_ipv4()) {
             return Err(format!("{text:?} has bits set behind the prefix"));
         }
-        Ok(peer)
+        Ok(net)
     }
 
-    /// Whether `address` is this peer or in this network. An IPv4 address inside IPv6 counts as IPv4.
+    /// Whether `address` is this one or in this network. An IPv4 address inside IPv6 counts as IPv4.
     #[must_use]
     pub fn contains(&self, address: IpAddr) -> bool {
         masked(address.to_canonical(), self.bits) == masked(self.address, self.bits)
     }
 }
 
-impl fmt::Display for Peer {
+impl fmt::Display for Net {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.address, self.bits)
     }

@@ -4,13 +4,19 @@ use counterfoil_middleware::Peer;
 use http::Request;
 
 use super::HeaderPrincipal;
+use crate::listener::{Arrival, Fate};
 
-fn check(peer: Option<&str>, lines: &[&str], expected: Result<&str, &str>) {
+/// A request through the Unix socket.
+const UNIX: Option<&str> = None;
+
+fn check_of(peers: &[&str], peer: Option<&str>, lines: &[&str], expected: Result<&str, &str>) {
     let principal = HeaderPrincipal {
         name: "x-user".parse().unwrap(),
-        peers: vec![crate::config::Peer::parse("10.0.0.0/8").unwrap()],
+        peers: peers.iter().map(|peer| crate::config::Peer::parse(peer).unwrap()).collect(),
     };
     let mut request = Request::new(());
+    let arrival = Arrival { secure: false, unix: peer == UNIX, fate: Fate::default() };
+    request.extensions_mut().insert(arrival);
     if let Some(peer) = peer {
         request.extensions_mut().insert(Peer(peer.parse().unwrap()));
     }
@@ -22,6 +28,10 @@ fn check(peer: Option<&str>, lines: &[&str], expected: Result<&str, &str>) {
     assert_eq!(found, expected, "{peer:?} {lines:?}");
 }
 
+fn check(peer: Option<&str>, lines: &[&str], expected: Result<&str, &str>) {
+    check_of(&["10.0.0.0/8"], peer, lines, expected);
+}
+
 #[test]
 fn callers() {
     let stranger = Err("the connection comes from no peer that may name the caller");
@@ -29,7 +39,12 @@ fn callers() {
     check(Some("[::ffff:10.1.2.3]:5"), &[" alice "], Ok("alice"));
     check(Some("11.1.2.3:5"), &["alice"], stranger);
     check(Some("[::1]:5"), &["alice"], stranger);
-    check(None, &["alice"], stranger);
+    check(UNIX, &["alice"], stranger);
+    check_of(&["unix"], UNIX, &["alice"], Ok("alice"));
+    check_of(&["10.0.0.0/8", "unix"], UNIX, &["alice"], Ok("alice"));
+    check_of(&["unix"], UNIX, &["alice", "bob"], Err("the header x-user came more than once"));
+    check_of(&["unix"], Some("10.1.2.3:5"), &["alice"], stranger);
+    check_of(&["0.0.0.0/0", "::/0"], UNIX, &["alice"], stranger);
     check(Some("10.1.2.3:5"), &[], Err("the header x-user is missing"));
     check(Some("10.1.2.3:5"), &["alice", "bob"], Err("the header x-user came more than once"));
     check(
