@@ -1,4 +1,4 @@
-//! Forwards a request to the upstream over a fresh connection, once, and says by its error what is known.
+//! Forwards a request to the upstream over a fresh or rested connection, once, and says by its error what is known.
 //!
 //! What does not belong here: whether to forward (the middleware), retries (there are none), and answers of our own
 //! (`answer`, the middleware).
@@ -7,6 +7,9 @@ mod answer;
 mod exchange;
 mod frames;
 mod headers;
+mod line;
+mod link;
+mod pool;
 mod reach;
 mod upgrade;
 mod witness;

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use crate::kit::{Handler, Held, House, handler, identity, post, settings};
 
 fn is_doubt(swap: &Swap) -> bool {
-    matches!(&swap.new, New::Put(Record { state: State::Unknown { .. }, .. }))
+    matches!(&swap.new, New::Put(record) if matches!(record.state, State::Unknown { .. }))
 }
 
 /// Whatever `which` says fails until the store is mended.

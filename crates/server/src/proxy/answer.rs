@@ -1,5 +1,5 @@
-//! The body of an upstream's answer, with the tasks that feed it and the times that it may take; and the body of a
-//! request, with the time of its last piece.
+//! The body of an upstream's answer, with the connection that feeds it and the times that it may take; and the body of
+//! a request, with the time of its last piece.
 
 use std::future::Future as _;
 use std::pin::Pin;
@@ -9,41 +9,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use counterfoil_middleware::{Body, BoxError};
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::task::AbortHandle;
 use tokio::time::{Instant, Sleep};
 
-use super::witness::Witness;
-
-/// The tasks that drive one connection, as an executor for the HTTP library.
-#[derive(Clone, Default)]
-pub(super) struct Tasks(Arc<Mutex<Vec<AbortHandle>>>);
-
-impl<F> hyper::rt::Executor<F> for Tasks
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
-    fn execute(&self, task: F) {
-        let task = tokio::spawn(task);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(task.abort_handle());
-    }
-}
-
-/// A connection's tasks and its place; dropped, the tasks end and the connection closes.
-pub(super) struct Driver {
-    pub(super) tasks: Tasks,
-    pub(super) _place: OwnedSemaphorePermit,
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        let tasks = self.tasks.0.lock().unwrap_or_else(PoisonError::into_inner);
-        tasks.iter().for_each(AbortHandle::abort);
-    }
-}
+use super::link::Link;
+use super::reach::Place;
 
 /// How long an answer's body may take.
 pub(super) enum Pace {
@@ -81,18 +52,46 @@ impl Pace {
     }
 }
 
-/// An answer's body with the tasks that feed it.
+/// An answer's body with the connection that feeds it.
 pub(super) struct Driven {
-    pub(super) body: Incoming,
-    pub(super) pace: Pace,
-    pub(super) witness: Witness,
-    pub(super) driver: Option<Driver>,
+    body: Incoming,
+    pace: Pace,
+    /// None once the answer is whole, and the connection rests or is closed.
+    fed: Option<(Link, Place)>,
+    /// Why it goes no further.
+    broken: Option<BoxError>,
 }
 
 impl Driven {
-    fn late(&mut self) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        self.driver = None;
-        Poll::Ready(Some(Err("the answer did not go on in time".into())))
+    pub(super) const fn new(body: Incoming, pace: Pace, link: Link, place: Place) -> Self {
+        Self { body, pace, fed: Some((link, place)), broken: None }
+    }
+
+    /// Breaks off, once what came until then had its chance to go on to the caller: whoever sends a header and a body
+    /// may do so when the body pauses, and drops both where it breaks.
+    fn broken(&mut self, why: BoxError, cx: &Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        self.fed = None;
+        self.broken = Some(why);
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// The answer is whole.
+    fn end(&mut self) {
+        if let Some((link, place)) = self.fed.take() {
+            place.leave(link);
+        }
+    }
+
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+        // It asks for a piece, which makes the connection read one.
+        let polled = Pin::new(&mut self.body).poll_frame(cx);
+        let Some((link, _)) = &mut self.fed else { return polled };
+        if polled.is_ready() {
+            return polled;
+        }
+        link.drive(cx);
+        Pin::new(&mut self.body).poll_frame(cx)
     }
 }
 
@@ -101,23 +100,31 @@ impl http_body::Body for Driven {
     type Error = BoxError;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        const LATE: &str = "the answer did not go on in time";
+        if let Some(why) = self.broken.take() {
+            return Poll::Ready(Some(Err(why)));
+        }
         // A limit holds also for an answer that never pauses.
         if matches!(self.pace, Pace::Until(..)) && self.pace.is_over(cx) {
-            return self.late();
+            return self.broken(LATE.into(), cx);
         }
-        let polled = Pin::new(&mut self.body).poll_frame(cx);
-        match &polled {
-            Poll::Pending if self.pace.is_over(cx) => return self.late(),
+        match self.poll_piece(cx) {
+            Poll::Pending if self.pace.is_over(cx) => self.broken(LATE.into(), cx),
+            Poll::Pending => Poll::Pending,
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
                 self.pace.came(bytes);
+                Poll::Ready(Some(Ok(frame)))
             }
-            Poll::Ready(None) if self.witness.is_cut() => {
-                return Poll::Ready(Some(Err("the answer was cut off".into())));
+            Poll::Ready(Some(Err(error))) => self.broken(error.into(), cx),
+            Poll::Ready(None) if self.fed.as_ref().is_some_and(|(link, _)| link.witness.is_cut()) => {
+                self.broken("the answer was cut off".into(), cx)
             }
-            Poll::Pending | Poll::Ready(Some(Err(_)) | None) => {}
+            Poll::Ready(None) => {
+                self.end();
+                Poll::Ready(None)
+            }
         }
-        polled.map_err(BoxError::from)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -126,6 +133,15 @@ impl http_body::Body for Driven {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+impl Drop for Driven {
+    fn drop(&mut self) {
+        // Whoever knows the length does not ask for more than the last piece.
+        if self.broken.is_none() && self.body.is_end_stream() {
+            self.end();
+        }
     }
 }
 
@@ -138,20 +154,27 @@ struct Last {
     at: Instant,
     /// Something else is waited for, which has a limit of its own.
     paused: bool,
+    /// There is no more to come.
+    over: bool,
 }
 
 impl Progress {
     pub(super) fn new() -> Self {
-        Self(Arc::new(Mutex::new(Last { at: Instant::now(), paused: false })))
+        Self(Arc::new(Mutex::new(Last { at: Instant::now(), paused: false, over: false })))
     }
 
     /// Notes that it went on.
     pub(super) fn note(&self) {
-        self.set(false);
+        self.set(false, false);
     }
 
-    fn set(&self, paused: bool) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Last { at: Instant::now(), paused };
+    fn set(&self, paused: bool, over: bool) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Last { at: Instant::now(), paused, over };
+    }
+
+    /// Whether the last piece was taken.
+    pub(super) fn is_over(&self) -> bool {
+        self.last().over
     }
 
     fn last(&self) -> Last {
@@ -173,8 +196,20 @@ impl Progress {
 
 /// A request's body that notes each piece that the connection took, and that it waits while none comes.
 pub(super) struct Noted {
-    pub(super) body: Body,
-    pub(super) progress: Progress,
+    body: Body,
+    progress: Progress,
+}
+
+impl Noted {
+    pub(super) fn new(body: Body, progress: &Progress) -> Self {
+        progress.set(false, body.is_end_stream());
+        Self { body, progress: progress.clone() }
+    }
+
+    /// How far the connection has come with it.
+    pub(super) fn progress(&self) -> Progress {
+        self.progress.clone()
+    }
 }
 
 impl http_body::Body for Noted {
@@ -183,7 +218,8 @@ impl http_body::Body for Noted {
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
-        self.progress.set(polled.is_pending());
+        let over = matches!(polled, Poll::Ready(None | Some(Err(_)))) || self.body.is_end_stream();
+        self.progress.set(polled.is_pending(), over);
         polled.map_err(BoxError::from)
     }
 

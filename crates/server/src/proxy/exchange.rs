@@ -1,26 +1,16 @@
-//! One request on one connection of its own, sent once. Every failure says whether the request was certainly not sent.
+//! One request on one connection, sent once. Every failure says whether the request was certainly not sent.
 
 use std::time::Duration;
 
 use counterfoil_middleware::{Body, Fault, is_event_stream};
 use http::{HeaderValue, Request, Response, Uri, header};
 use hyper::body::Incoming;
-use hyper::client::conn::{TrySendError, http1, http2};
-use hyper::rt::Executor as _;
-use hyper_util::rt::TokioIo;
 use tokio::time::Instant;
 
-use super::answer::{Driven, Driver, Noted, Pace, Progress, Tasks};
-use super::reach::{Reach, Reached};
-use super::witness::{Watched, Witness};
+use super::answer::{Driven, Noted, Pace, Progress};
+use super::link::told;
+use super::reach::{Need, Place, Reach, Reached};
 use crate::config::Upstream;
-
-/// The most bytes of an answer's header.
-const HEADER_BYTES_MAX: usize = 64 * 1024;
-/// The most lines of an answer's header.
-const HEADER_LINES_MAX: usize = 256;
-/// How much of an answer's body may be on its way over HTTP/2, in bytes.
-const WINDOW: u32 = 1024 * 1024;
 
 /// How long an exchange may take.
 #[derive(Clone, Copy, Debug)]
@@ -33,58 +23,102 @@ pub(super) enum Limit {
     Unguarded { answer: Duration, idle: Duration },
 }
 
-/// Connects, sends, and waits for the answer's header; the body then streams. Dropping the future or the answer's
-/// body closes the connection.
+/// Connects, sends, and waits for the answer's header; the body then streams. Dropping the future, or the answer's
+/// body before its end, closes the connection.
 pub(super) async fn once(
     reach: &Reach,
     limit: Limit,
     switch: bool,
     request: Request<Body>,
 ) -> Result<Response<Body>, Fault> {
-    let reached = match limit {
-        Limit::Unguarded { .. } => reach.reach(switch).await?,
-        // Past its limit nothing is begun.
-        Limit::Guarded { until, .. } => tokio::time::timeout_at(until, reach.reach(switch))
-            .await
-            .map_err(|_| Fault::NotSent(format!("{}: no connection before the time limit", reach.upstream)))??,
+    let need = Need { guarded: matches!(limit, Limit::Guarded { .. }), switch };
+    let reached = limit.begun(&reach.upstream, async {
+        match reach.at_hand(need) {
+            Some(reached) => Ok(reached),
+            None => reach.reach(need).await,
+        }
+    });
+    let reached = reached.await?;
+    let (two, reused) = (reached.link.is_two(), reached.reused);
+    let (request, place) = match over(reached, &reach.upstream, limit, noted(request)).await {
+        Came::Answer(answer) => return Ok(answer),
+        // It ended while it rested, nothing of the request was sent, and all of it is still here: so this is still the
+        // first time that it is sent. On a connection of its own the same is a fault.
+        Came::Back(request, place, _) if reused => (request, place),
+        Came::Back(_, _, fault) | Came::Nothing(fault) => return Err(fault),
     };
-    over(reached, &reach.upstream, limit, request).await
+    let reached = limit.begun(&reach.upstream, reach.anew(need, place)).await?;
+    if reached.link.is_two() != two {
+        return Err(Fault::NotSent(format!("{}: it does not speak the HTTP that it spoke before", reach.upstream)));
+    }
+    match over(reached, &reach.upstream, limit, request).await {
+        Came::Answer(answer) => Ok(answer),
+        Came::Back(_, _, fault) | Came::Nothing(fault) => Err(fault),
+    }
+}
+
+/// What came of an exchange.
+enum Came {
+    Answer(Response<Body>),
+    /// Nothing was sent, and the request is handed back as it is sent.
+    Back(Request<Noted>, Place, Fault),
+    Nothing(Fault),
+}
+
+fn noted(request: Request<Body>) -> Request<Noted> {
+    request.map(|body| Noted::new(body, &Progress::new()))
 }
 
 /// The exchange on a connection that stands.
-async fn over(
-    reached: Reached,
-    upstream: &Upstream,
-    limit: Limit,
-    request: Request<Body>,
-) -> Result<Response<Body>, Fault> {
-    let progress = Progress::new();
-    let mut request = request.map(|body| Noted { body, progress: progress.clone() });
-    if reached.two {
-        address(&mut request, upstream)?;
+async fn over(reached: Reached, upstream: &Upstream, limit: Limit, mut request: Request<Noted>) -> Came {
+    let Reached { mut link, place, .. } = reached;
+    if link.is_two()
+        && let Err(fault) = address(&mut request, upstream)
+    {
+        return Came::Nothing(fault);
     }
-    let (sender, driver, witness) = shake(reached).await?;
-    let sending = sender.send(request);
+    let progress = request.body().progress();
     let late = || Fault::TimedOut(format!("{upstream} did not answer in time"));
     let answered = tokio::select! {
         biased;
-        answered = sending => answered,
-        () = limit.passed(&progress) => return Err(late()),
+        answered = link.send(request) => answered,
+        () = limit.passed(&progress) => return Came::Nothing(late()),
     };
     match answered {
         Ok(answer) => {
             let pace = limit.pace(&answer);
-            Ok(answer.map(|body| Body::new(Driven { body, pace, witness, driver: Some(driver) })))
+            if !progress.is_over() {
+                link.leave();
+            }
+            Came::Answer(answer.map(|body| Body::new(Driven::new(body, pace, link, place))))
         }
         Err(mut error) => {
-            let unsent = error.take_message().is_some() || witness.is_unsent();
+            let back = error.take_message();
             let why = told(&error.into_error());
-            Err(if unsent { Fault::NotSent(why) } else { Fault::Broken(why) })
+            match back {
+                Some(request) => Came::Back(request, place, Fault::NotSent(why)),
+                None if link.witness.is_unsent() => Came::Nothing(Fault::NotSent(why)),
+                None => Came::Nothing(Fault::Broken(why)),
+            }
         }
     }
 }
 
 impl Limit {
+    /// Waits for a connection. Past the limit nothing is begun.
+    async fn begun(
+        self,
+        upstream: &Upstream,
+        reaching: impl Future<Output = Result<Reached, Fault>>,
+    ) -> Result<Reached, Fault> {
+        let Self::Guarded { until, .. } = self else { return reaching.await };
+        let late = || Fault::NotSent(format!("{upstream}: no connection before the time limit"));
+        if until <= Instant::now() {
+            return Err(late());
+        }
+        tokio::time::timeout_at(until, reaching).await.map_err(|_| late())?
+    }
+
     /// Waits until the answer should have begun.
     async fn passed(self, progress: &Progress) {
         match self {
@@ -104,6 +138,10 @@ impl Limit {
 
 /// HTTP/2 names the host in the request's target (RFC 9113 section 8.3.1).
 fn address(request: &mut Request<Noted>, upstream: &Upstream) -> Result<(), Fault> {
+    if request.version() == http::Version::HTTP_2 {
+        // It came back from a connection that had ended.
+        return Ok(());
+    }
     let host = request.headers_mut().remove(header::HOST);
     // It would take with it what it names.
     request.headers_mut().remove(header::CONNECTION);
@@ -115,56 +153,6 @@ fn address(request: &mut Request<Noted>, upstream: &Upstream) -> Result<(), Faul
     *request.uri_mut() = Uri::from_parts(parts).map_err(|error| Fault::NotSent(format!("the target: {error}")))?;
     *request.version_mut() = http::Version::HTTP_2;
     Ok(())
-}
-
-/// What sends on a connection that was shaken hands on.
-enum Sender {
-    One(http1::SendRequest<Noted>),
-    Two(http2::SendRequest<Noted>),
-}
-
-impl Sender {
-    async fn send(self, request: Request<Noted>) -> Result<Response<Incoming>, TrySendError<Request<Noted>>> {
-        match self {
-            Self::One(mut sender) => sender.try_send_request(request).await,
-            Self::Two(mut sender) => sender.try_send_request(request).await,
-        }
-    }
-}
-
-async fn shake(reached: Reached) -> Result<(Sender, Driver, Witness), Fault> {
-    let not_sent = |error: hyper::Error| Fault::NotSent(told(&error));
-    let (stream, witness) = Watched::new(reached.stream, reached.two);
-    let stream = TokioIo::new(stream);
-    let driver = Driver { tasks: Tasks::default(), _place: reached.place };
-    let ended = |ended: hyper::Result<()>| {
-        if let Err(error) = ended {
-            tracing::debug!(%error, "a connection to the upstream ended");
-        }
-    };
-    let sender = if reached.two {
-        let mut builder = http2::Builder::new(driver.tasks.clone());
-        builder.max_header_list_size(u32::try_from(HEADER_BYTES_MAX).unwrap_or(u32::MAX));
-        builder.initial_stream_window_size(WINDOW).initial_connection_window_size(WINDOW);
-        let (sender, connection) = builder.handshake(stream).await.map_err(not_sent)?;
-        driver.tasks.execute(async move { ended(connection.await) });
-        Sender::Two(sender)
-    } else {
-        let mut builder = http1::Builder::new();
-        builder.max_buf_size(HEADER_BYTES_MAX).max_headers(HEADER_LINES_MAX);
-        let (sender, connection) = builder.handshake(stream).await.map_err(not_sent)?;
-        driver.tasks.execute(async move { ended(connection.with_upgrades().await) });
-        Sender::One(sender)
-    };
-    Ok((sender, driver, witness))
-}
-
-/// The error with its cause, which is where the reason is.
-fn told(error: &hyper::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(source) => format!("{error}: {source}"),
-        None => error.to_string(),
-    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! A connection to the upstream, with its place among all: name, address, handshake. Until it stands nothing of a
-//! request was sent, so every failure here leaves the key free.
+//! A connection to the upstream, with its place among all: one that rested, or name, address and handshakes. Until it
+//! stands nothing of a request was sent, so every failure here leaves the key free.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,11 @@ use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_rustls::TlsConnector;
 
+use super::line::AnyLine;
+use super::link::Link;
+use super::pool::Pool;
 use crate::config::{Config, Http, Upstream, print_span};
 use crate::error::ServerError;
-use crate::stream::AnyStream;
 use crate::tls::{H2, HTTP_1_1, connector};
 
 /// The way to the upstream.
@@ -21,7 +23,9 @@ pub(super) struct Reach {
     connect: Duration,
     http: Http,
     tls: Option<Tls>,
+    /// One for each exchange under way. What rests has none, and gives way to what is opened.
     places: Arc<Semaphore>,
+    pool: Arc<Pool>,
 }
 
 struct Tls {
@@ -32,12 +36,40 @@ struct Tls {
     one: TlsConnector,
 }
 
-/// A connection that stands.
+/// A connection that stands, with its place.
 pub(super) struct Reached {
-    pub(super) stream: AnyStream,
-    /// HTTP/2 is spoken on it.
-    pub(super) two: bool,
-    pub(super) place: OwnedSemaphorePermit,
+    pub(super) link: Link,
+    pub(super) place: Place,
+    /// It carried another request before.
+    pub(super) reused: bool,
+}
+
+/// A place among the connections, and where a connection rests that gives its place back.
+pub(super) struct Place {
+    permit: OwnedSemaphorePermit,
+    pool: Arc<Pool>,
+}
+
+impl Place {
+    #[cfg(test)]
+    pub(super) fn new(permit: OwnedSemaphorePermit, pool: Arc<Pool>) -> Self {
+        Self { permit, pool }
+    }
+
+    /// The exchange is over. The connection rests before its place is free, so that there are never too many.
+    pub(super) fn leave(self, link: Link) {
+        self.pool.rest(link);
+        drop(self.permit);
+    }
+}
+
+/// Which connection a request needs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Need {
+    /// It must not meet a connection that is being closed.
+    pub(super) guarded: bool,
+    /// For an upgrade: one of its own, and HTTP/2 does not carry it.
+    pub(super) switch: bool,
 }
 
 impl Reach {
@@ -51,13 +83,41 @@ impl Reach {
             http,
             tls,
             places: Arc::new(Semaphore::new(config.limits.upstream_connections.value)),
+            pool: Arc::default(),
         })
     }
 
-    /// Connects. `switch`: for an upgrade, which HTTP/2 does not carry.
-    pub(super) async fn reach(&self, switch: bool) -> Result<Reached, Fault> {
-        let reached = tokio::time::timeout(self.connect, self.connect(switch)).await;
-        reached.unwrap_or_else(|_| {
+    /// A connection that has rested, if there is a place and one that will do.
+    pub(super) fn at_hand(&self, need: Need) -> Option<Reached> {
+        if need.switch {
+            return None;
+        }
+        let permit = self.places.clone().try_acquire_owned().ok()?;
+        let link = self.pool.take(need.guarded)?;
+        Some(Reached { link, place: Place { permit, pool: self.pool.clone() }, reused: true })
+    }
+
+    /// Waits for a place, if there is none, and takes what is at hand by then, or connects.
+    pub(super) async fn reach(&self, need: Need) -> Result<Reached, Fault> {
+        self.in_time(async {
+            let permit = self.places.clone().acquire_owned().await.map_err(|error| self.not_sent(&error))?;
+            let place = Place { permit, pool: self.pool.clone() };
+            let rested = if need.switch { None } else { self.pool.take(need.guarded) };
+            match rested {
+                Some(link) => Ok(Reached { link, place, reused: true }),
+                None => self.connect(need, place).await,
+            }
+        })
+        .await
+    }
+
+    /// A fresh connection in the place of another.
+    pub(super) async fn anew(&self, need: Need, place: Place) -> Result<Reached, Fault> {
+        self.in_time(self.connect(need, place)).await
+    }
+
+    async fn in_time(&self, reaching: impl Future<Output = Result<Reached, Fault>>) -> Result<Reached, Fault> {
+        tokio::time::timeout(self.connect, reaching).await.unwrap_or_else(|_| {
             let full = if self.places.available_permits() == 0 { ": all places are taken" } else { "" };
             let span = print_span(self.connect);
             Err(self.not_sent(&format_args!("no connection in {span}{full}")))
@@ -69,32 +129,37 @@ impl Reach {
         self.tls.is_none() && self.http == Http::Two
     }
 
-    async fn connect(&self, switch: bool) -> Result<Reached, Fault> {
-        let place = self.places.clone().acquire_owned().await.map_err(|error| self.not_sent(&error))?;
-        let stream = self.dial().await?;
-        let Some(tls) = &self.tls else {
-            return Ok(Reached { stream, two: self.http == Http::Two, place });
-        };
+    async fn connect(&self, need: Need, place: Place) -> Result<Reached, Fault> {
+        self.pool.trim(self.places.available_permits());
+        let (line, two) = self.line(need.switch).await?;
+        let link = Link::shake(line, two, need.switch).await?;
+        Ok(Reached { link, place, reused: false })
+    }
+
+    /// A line, and whether HTTP/2 is spoken on it.
+    async fn line(&self, switch: bool) -> Result<(AnyLine, bool), Fault> {
+        let line = self.dial().await?;
+        let Some(tls) = &self.tls else { return Ok((line, self.http == Http::Two)) };
         let connector = if switch { &tls.one } else { &tls.any };
-        let shaken = connector.connect(tls.name.clone(), stream).await;
-        let stream = shaken.map_err(|error| self.not_sent(&format_args!("tls: {error}")))?;
-        let two = stream.get_ref().1.alpn_protocol() == Some(H2);
+        let shaken = connector.connect(tls.name.clone(), line).await;
+        let line = shaken.map_err(|error| self.not_sent(&format_args!("tls: {error}")))?;
+        let two = line.get_ref().1.alpn_protocol() == Some(H2);
         if self.http == Http::Two && !two && !switch {
             return Err(self.not_sent(&"it did not agree on HTTP/2, which forward.http asks for"));
         }
-        Ok(Reached { stream: Box::new(stream), two, place })
+        Ok((Box::new(line), two))
     }
 
     /// Resolves the name and connects to the first address that takes the connection.
-    async fn dial(&self) -> Result<AnyStream, Fault> {
+    async fn dial(&self) -> Result<AnyLine, Fault> {
         if let Some(path) = self.upstream.socket_path() {
-            let stream = UnixStream::connect(path).await.map_err(|error| self.not_sent(&error))?;
-            return Ok(Box::new(stream));
+            let line = UnixStream::connect(path).await.map_err(|error| self.not_sent(&error))?;
+            return Ok(Box::new(line));
         }
         let target = self.upstream.target().unwrap_or_default();
-        let stream = TcpStream::connect(target).await.map_err(|error| self.not_sent(&error))?;
-        stream.set_nodelay(true).map_err(|error| self.not_sent(&error))?;
-        Ok(Box::new(stream))
+        let line = TcpStream::connect(target).await.map_err(|error| self.not_sent(&error))?;
+        line.set_nodelay(true).map_err(|error| self.not_sent(&error))?;
+        Ok(Box::new(line))
     }
 
     fn not_sent(&self, why: &dyn std::fmt::Display) -> Fault {

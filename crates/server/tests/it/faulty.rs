@@ -16,8 +16,12 @@ pub(crate) enum Step {
     Head,
     /// Reads so many bytes more.
     Read(usize),
-    /// Reads a whole request (HTTP/2) and counts it.
+    /// Reads the preface and a whole request (HTTP/2) and counts it.
     Two,
+    /// Reads another whole request (HTTP/2) and counts it.
+    TwoMore,
+    /// Waits until every other connection has ended.
+    Alone,
     /// Does what it was asked: an effect.
     Act,
     /// Sends these bytes.
@@ -48,12 +52,27 @@ struct Counts {
     effects: Mutex<Vec<usize>>,
     /// Connections whose script is at its end.
     played: AtomicUsize,
+    /// Connections that have ended.
+    ended: AtomicUsize,
     /// What each connection brought behind its script, once it has ended.
     rests: Mutex<Vec<String>>,
     asked: Notify,
     connected: Notify,
     rested: Notify,
     left: Notify,
+}
+
+impl Counts {
+    async fn alone(&self) {
+        loop {
+            let mut rested = std::pin::pin!(self.rested.notified());
+            rested.as_mut().enable();
+            if self.connections.load(Ordering::SeqCst) == self.ended.load(Ordering::SeqCst) + 1 {
+                return;
+            }
+            rested.await;
+        }
+    }
 }
 
 impl Faulty {
@@ -140,6 +159,8 @@ async fn serve(mut stream: TcpStream, script: Vec<Step>, number: usize, counts: 
     }
     counts.rests.lock().unwrap().push(String::from_utf8_lossy(&rest).into_owned());
     drop(stream);
+    counts.ended.fetch_add(1, Ordering::SeqCst);
+    counts.rested.notify_waiters();
     counts.left.notify_one();
 }
 
@@ -156,11 +177,15 @@ async fn play(stream: &mut TcpStream, script: &[Step], number: usize, counts: &C
                 let mut bytes = vec![0; *count];
                 stream.read_exact(&mut bytes).await?;
             }
-            Step::Two => {
+            Step::Two | Step::TwoMore => {
+                if matches!(step, Step::Two) {
+                    stream.read_exact(&mut [0; 24]).await?;
+                }
                 two(stream).await?;
                 counts.requests.fetch_add(1, Ordering::SeqCst);
                 counts.asked.notify_one();
             }
+            Step::Alone => counts.alone().await,
             Step::Act => counts.effects.lock().unwrap().push(number),
             Step::Send(bytes) => stream.write_all(bytes).await?,
             Step::Drip(byte) => {
@@ -204,10 +229,8 @@ async fn head(stream: &mut TcpStream) -> std::io::Result<()> {
     }
 }
 
-/// Reads the preface and frames until a stream is ended by its sender.
+/// Reads frames until a stream is ended by its sender.
 async fn two(stream: &mut TcpStream) -> std::io::Result<()> {
-    let mut preface = [0; 24];
-    stream.read_exact(&mut preface).await?;
     loop {
         let mut header = [0; 9];
         stream.read_exact(&mut header).await?;
@@ -261,6 +284,12 @@ pub(crate) mod frame {
 
     /// What a ping carries.
     pub(crate) const PING: &[u8] = b"are you?";
+
+    /// The frames of the first stream as those of the second.
+    pub(crate) fn second(mut bytes: Vec<u8>) -> Vec<u8> {
+        bytes[8] = 3;
+        bytes
+    }
 
     pub(crate) fn ping() -> Vec<u8> {
         frame(6, 0, 0, PING)

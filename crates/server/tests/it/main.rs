@@ -23,6 +23,7 @@ mod principals;
 mod proxy;
 mod reference;
 mod reload;
+mod reuse;
 mod revoked;
 mod running;
 mod smuggling;

@@ -24,6 +24,7 @@ pub(crate) struct Polite {
     /// Host and port, or nothing where it has none.
     pub(crate) authority: String,
     asked: Arc<AtomicUsize>,
+    connections: Arc<AtomicUsize>,
 }
 
 impl Polite {
@@ -33,12 +34,15 @@ impl Polite {
         let authority = listener.local_addr().unwrap().to_string();
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let accepted = connections.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                accepted.fetch_add(1, Ordering::SeqCst);
                 tokio::spawn(serve(stream, two, count.clone()));
             }
         });
-        Self { authority, asked }
+        Self { authority, asked, connections }
     }
 
     /// Over TLS on a port, in the version that the caller chose.
@@ -47,8 +51,11 @@ impl Polite {
         let authority = listener.local_addr().unwrap().to_string();
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let accepted = connections.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                accepted.fetch_add(1, Ordering::SeqCst);
                 let (acceptor, count) = (acceptor.clone(), count.clone());
                 tokio::spawn(async move {
                     let Ok(stream) = acceptor.accept(stream).await else { return };
@@ -57,7 +64,7 @@ impl Polite {
                 });
             }
         });
-        Self { authority, asked }
+        Self { authority, asked, connections }
     }
 
     /// On a Unix socket.
@@ -65,17 +72,25 @@ impl Polite {
         let listener = UnixListener::bind(path).unwrap();
         let asked = Arc::new(AtomicUsize::new(0));
         let count = asked.clone();
+        let connections = Arc::new(AtomicUsize::new(0));
+        let accepted = connections.clone();
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
+                accepted.fetch_add(1, Ordering::SeqCst);
                 tokio::spawn(serve(stream, two, count.clone()));
             }
         });
-        Self { authority: String::new(), asked }
+        Self { authority: String::new(), asked, connections }
     }
 
     /// How many requests came.
     pub(crate) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
+    }
+
+    /// How many connections they came on.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.load(Ordering::SeqCst)
     }
 }
 
