@@ -22,6 +22,8 @@ pub(crate) struct Row {
     against: Option<Against>,
     run: Run,
     samples: Vec<Sample>,
+    /// Why it is not measured.
+    absent: Option<String>,
 }
 
 /// What a row's rate is compared with, and what is wanted of the ratio.
@@ -45,7 +47,13 @@ impl Row {
         callers: usize,
         run: impl Fn(&Options) -> Result<Sample, Fault> + 'static,
     ) -> Self {
-        Self { name: name.into(), callers, against: None, run: Box::new(run), samples: Vec::new() }
+        Self { name: name.into(), callers, against: None, run: Box::new(run), samples: Vec::new(), absent: None }
+    }
+
+    /// Not measured, for this reason, which is printed in its place.
+    pub(crate) fn absent(mut self, why: Option<String>) -> Self {
+        self.absent = why;
+        self
     }
 
     /// Compared with another row, for information.
@@ -116,6 +124,9 @@ impl Table {
             // A step that is odd to most counts, so that no row has always the same row before it.
             for turn in 0..count {
                 let row = &mut self.rows[(turn + repetition * 3) % count];
+                if row.absent.is_some() {
+                    continue;
+                }
                 eprint!(
                     "\r\x1b[K{}: {}/{}: {} {}",
                     self.title,
@@ -167,6 +178,10 @@ impl Table {
         );
         println!("|---|--:|--:|--:|---|--:|---|--:|--:|--:|--:|--:|--:|--:|");
         for row in &self.rows {
+            if let Some(why) = &row.absent {
+                println!("| {} | {} | not measured: {why} | | | | | | | | | | | |", row.name, row.callers);
+                continue;
+            }
             let show = |figure: &dyn Fn(&Sample) -> f64, digits: usize| {
                 row.spread(figure).map_or_else(String::new, |spread| spread.show(digits))
             };
