@@ -19,7 +19,7 @@ use crate::http::client::{self, Asks};
 use crate::load::{Usage, Window};
 use crate::options::Options;
 use crate::sample::Sample;
-use crate::table::{Row, Table};
+use crate::table::{Check, Row, Table};
 
 /// Connections, each with one request under way.
 const CONNECTIONS: usize = 64;
@@ -62,7 +62,10 @@ pub(crate) fn table(options: &Options) -> Table {
     let ours = |name, store, guarded, keys| row(name, Which::Ours { store, guarded }, keys);
     // What can be had is seen before the first row is measured.
     let other = |name: &'static str, program: Program, keys| {
-        let wanted = options.only.as_deref().is_none_or(|only| name.contains(only) || only.contains("our proxy"));
+        let chosen = |name: &str| options.only.as_deref().is_none_or(|only| name.contains(only));
+        let beside = [AXUM_IDEMPOTENT, AXUM_IDEMPOTENT_REPLAY, IDEMPOTENT, IDEMPOTENT_REPLAY];
+        let compared = program == Program::Axum && beside.into_iter().any(chosen);
+        let wanted = chosen(name) || compared || program == Program::Nginx;
         let why = if wanted { program.have(&options.peers).err() } else { None };
         row(name, Which::Other(program), keys).absent(why.map(|why| why.to_string()))
     };
@@ -82,7 +85,6 @@ pub(crate) fn table(options: &Options) -> Table {
             ours(SQLITE, Store::Sqlite, true, Keys::Fresh).at_least(0.3, BARE, at),
             ours(SQLITE_REPLAY, Store::Sqlite, true, Keys::Replayed).at_least(1.0, BARE, at),
             other(OTHER_PROXY, Program::IdempotentProxy, Keys::Fresh).beside(BARE, at),
-            ours("our proxy, memory, fresh, once more", Store::Memory, true, Keys::Fresh).at_least(1.5, OTHER_PROXY, at),
             other(OTHER_PROXY_REPLAY, Program::IdempotentProxy, Keys::Replayed).beside(BARE, at),
             other(AXUM, Program::Axum, Keys::Fresh).beside(BARE, at),
             other(AXUM_IDEMPOTENT, Program::AxumIdempotent, Keys::Fresh).beside(AXUM, at),
@@ -90,7 +92,7 @@ pub(crate) fn table(options: &Options) -> Table {
             other(IDEMPOTENT, Program::Idempotent, Keys::Fresh).beside(AXUM, at),
             other(IDEMPOTENT_REPLAY, Program::Idempotent, Keys::Replayed).beside(AXUM, at),
         ],
-        checks: Vec::new(),
+        checks: vec![Check::Rate { of: (MEMORY, at), at_least: 1.5, against: (OTHER_PROXY, at) }],
     }
 }
 

@@ -93,6 +93,8 @@ impl Row {
 pub(crate) enum Check {
     /// Processor time per answer, at most so many times the other row's.
     Cpu { of: (&'static str, usize), at_most: f64, against: (&'static str, usize) },
+    /// Answers per second, at least so many times the other row's.
+    Rate { of: (&'static str, usize), at_least: f64, against: (&'static str, usize) },
     /// The 99th percentile, at most so many times the other row's.
     P99 { of: (&'static str, usize), at_most: f64, against: (&'static str, usize) },
     /// The longest call, at most so many milliseconds longer than the other row's.
@@ -243,6 +245,16 @@ impl Table {
         };
         match check {
             Check::Cpu { of, at_most, against } => ratio("CPU each", *of, *at_most, *against, &|s| s.cpu_micros),
+            Check::Rate { of, at_least, against } => {
+                let ratio = paired(self.find(*of)?, self.find(*against)?, |sample| sample.per_second)?;
+                Some(format!(
+                    "\n- rate, {} to {}: {}, wanted ≥ {at_least}: {}",
+                    named(*of),
+                    named(*against),
+                    ratio.show(2),
+                    verdict(ratio.median >= *at_least)
+                ))
+            }
             Check::P99 { of, at_most, against } => ratio("p99", *of, *at_most, *against, &|s| s.p99_millis),
             Check::Longest { of, millis, against } => {
                 let (row, other) = (self.find(*of)?, self.find(*against)?);
