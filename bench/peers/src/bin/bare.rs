@@ -1,4 +1,4 @@
-//! The service without any layer.
+//! The service without any layer, which the services with one are compared with. Its routes belong to the library.
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
