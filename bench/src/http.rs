@@ -3,8 +3,8 @@
 //! Each server is a process of its own (this program again, with an argument), so that its processor time is its own;
 //! the callers are 64 connections on one thread of the measuring process. What the servers do belongs to `server`.
 
-mod child;
-mod client;
+pub(crate) mod child;
+pub(crate) mod client;
 mod server;
 
 use std::path::Path;
@@ -70,14 +70,14 @@ pub(crate) fn table() -> Table {
 
 fn measured(options: &Options, mode: Mode, keys: Keys) -> Result<Sample, Fault> {
     let dir = tempfile::tempdir_in(&options.dir)?;
-    let server = Child::start(mode, dir.path())?;
+    let server = Child::start(mode.word(), dir.path())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let load = runtime.block_on(async {
         let asks = match keys {
-            Keys::Fresh => Asks::fresh(mode),
-            Keys::Replayed => client::remember(&server, mode, REPLAYED).await?,
+            Keys::Fresh => Asks::fresh(mode.guards()),
+            Keys::Replayed => client::remember(server.address(), Asks::fresh(mode.guards()), REPLAYED).await?,
         };
-        client::run(&server, CONNECTIONS, Window::begin(options), asks).await
+        client::run(server.address(), || server.usage(), CONNECTIONS, Window::begin(options), asks).await
     })?;
     server.stop()?;
     if let Some(why) = &load.tally.first_failure {

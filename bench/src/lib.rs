@@ -1,13 +1,13 @@
 //! Counterfoil beside what people would write without it, on the same machine, in the same run.
 //!
-//! `cargo bench -p counterfoil-bench` prints four tables (about ten minutes, the first time two more to fill a store);
-//! `-- --help` lists the options.
+//! `cargo bench -p counterfoil-bench` prints five tables and a course of memory (about twelve minutes, the first time
+//! some more to fill a store and to build the peers); `-- --help` lists the options.
 //!
 //! How to read it: only **ratios inside one table** count. All rows of a table are measured one after the other in
 //! each repetition, beginning with another row each time, so that what disturbs the machine disturbs all of them; a
 //! ratio is taken in each repetition, and the median of these is printed with the least and the most. CPU µs is
 //! processor time per answer: of the whole process, callers included, in the tables without HTTP, and of the server's
-//! process alone in the table with HTTP. Commits per second stand beside the fsyncs per second that the machine gave
+//! process alone (with those that it starts) in the tables with HTTP. Commits per second stand beside the fsyncs per second that the machine gave
 //! to one plain stream in the same repetitions. `met` and `missed` are printed and are no exit status: timing is no
 //! test. A row that answers wrongly (an effect too many, a replay that was none) does end the run. Nothing else should
 //! run meanwhile: where other programs compete, rows with more threads get more of the machine.
@@ -25,8 +25,10 @@ mod http;
 mod keys;
 mod load;
 mod machine;
+mod memory;
 mod options;
 mod ours;
+mod proxy;
 mod replay;
 mod sample;
 mod seed;
@@ -55,7 +57,10 @@ pub fn main(dir: &Path) -> ExitCode {
             println!("{}", options::USAGE);
             Ok(())
         }
-        Command::Serve(mode, dir) => http::serve(&mode, &dir),
+        Command::Serve(mode, dir) => match mode.split_once('@') {
+            Some((word, upstream)) => proxy::serve(word, upstream, &dir),
+            None => http::serve(&mode, &dir),
+        },
         Command::Measure(options) => measure(&options),
     };
     match ended {
@@ -76,6 +81,8 @@ fn measure(options: &Options) -> Result<(), Fault> {
             TableName::Replay => replay::table().run(options)?,
             TableName::Growth => growth::table(options).run(options)?,
             TableName::Http => http::table().run(options)?,
+            TableName::Proxy => proxy::table(options).run(options)?,
+            TableName::Memory => memory::measure(options)?,
         }
     }
     Ok(())

@@ -15,6 +15,28 @@ pub(crate) fn cpu() -> Duration {
     Duration::new(u64::try_from(used.tv_sec).unwrap_or(0), u32::try_from(used.tv_nsec).unwrap_or(0))
 }
 
+/// Processor time of another process and of those that it has started.
+pub(crate) fn cpu_of(process: u32) -> Result<Duration, Fault> {
+    let mut nanos = 0;
+    for task in fs::read_dir(format!("/proc/{process}/task"))? {
+        let task = task?.path();
+        // A thread may end meanwhile.
+        let used = fs::read_to_string(task.join("schedstat")).unwrap_or_default();
+        nanos += used.split(' ').next().and_then(|nanos| nanos.parse().ok()).unwrap_or(0);
+        for child in fs::read_to_string(task.join("children")).unwrap_or_default().split_whitespace() {
+            nanos += u64::try_from(cpu_of(child.parse()?)?.as_nanos())?;
+        }
+    }
+    Ok(Duration::from_nanos(nanos))
+}
+
+/// What a process keeps in memory, in KiB.
+pub(crate) fn resident(process: u32) -> Result<u64, Fault> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.split_whitespace().next());
+    Ok(line.ok_or("the kernel does not say what is resident")?.parse()?)
+}
+
 /// Appends of 4 KiB, each made durable by fdatasync before the next, per second: one stream, as a writer is one.
 pub(crate) fn fsyncs_per_second(dir: &Path, span: Duration) -> Result<f64, Fault> {
     let path = dir.join("fsync-probe");

@@ -9,10 +9,11 @@ use crate::Fault;
 pub(crate) const USAGE: &str = "\
 usage: cargo bench -p counterfoil-bench -- [options]
 
-  --table NAME       create, replay, growth or http; may be repeated (default: all four)
+  --table NAME       create, replay, growth, http, proxy or memory; may be repeated (default: all six)
   --only TEXT        only rows whose name contains TEXT, and the rows that those are compared with
   --seconds S        how long each row is measured in each repetition (default 2)
   --repetitions N    how often every row is measured (default 5)
+                     for `memory`: how long the load behind the 100,000 receipts takes, at least 10 s
   --quick            0.4 s, 2 repetitions, 50,000 receipts where 1,000,000 are asked for: a trial, no measurement
   --dir PATH         where databases are put; it must be a real disk (default: under the target directory)
 ";
@@ -24,13 +25,17 @@ pub(crate) enum TableName {
     Replay,
     Growth,
     Http,
+    Proxy,
+    Memory,
 }
 
-const TABLES: [(&str, TableName); 4] = [
+const TABLES: [(&str, TableName); 6] = [
     ("create", TableName::Create),
     ("replay", TableName::Replay),
     ("growth", TableName::Growth),
     ("http", TableName::Http),
+    ("proxy", TableName::Proxy),
+    ("memory", TableName::Memory),
 ];
 
 /// The command, read.
@@ -54,6 +59,8 @@ pub(crate) struct Options {
     pub(crate) repetitions: usize,
     pub(crate) receipts_many: u64,
     pub(crate) dir: PathBuf,
+    /// Where peers are built.
+    pub(crate) peers: PathBuf,
 }
 
 impl Options {
@@ -66,6 +73,7 @@ impl Options {
             repetitions: 5,
             receipts_many: 1_000_000,
             dir: dir.to_owned(),
+            peers: dir.parent().unwrap_or(dir).join("peers"),
         }
     }
 }
@@ -133,7 +141,7 @@ mod tests {
     #[test]
     fn the_command_line_is_read() {
         let all = options("--bench");
-        assert_eq!((all.tables.len(), all.repetitions, all.span.as_secs()), (4, 5, 2));
+        assert_eq!((all.tables.len(), all.repetitions, all.span.as_secs()), (6, 5, 2));
         assert_eq!(options("--table http --table replay").tables, [TableName::Http, TableName::Replay]);
         assert_eq!(options("--quick --seconds 0.5").span, Duration::from_millis(500));
         assert_eq!(options("--dir x").dir, Path::new("x"));

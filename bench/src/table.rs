@@ -22,6 +22,8 @@ pub(crate) struct Row {
     against: Option<Against>,
     run: Run,
     samples: Vec<Sample>,
+    /// Why it is not measured.
+    absent: Option<String>,
 }
 
 /// What a row's rate is compared with, and what is wanted of the ratio.
@@ -45,7 +47,13 @@ impl Row {
         callers: usize,
         run: impl Fn(&Options) -> Result<Sample, Fault> + 'static,
     ) -> Self {
-        Self { name: name.into(), callers, against: None, run: Box::new(run), samples: Vec::new() }
+        Self { name: name.into(), callers, against: None, run: Box::new(run), samples: Vec::new(), absent: None }
+    }
+
+    /// Not measured, for this reason, which is printed in its place.
+    pub(crate) fn absent(mut self, why: Option<String>) -> Self {
+        self.absent = why;
+        self
     }
 
     /// Compared with another row, for information.
@@ -85,6 +93,8 @@ impl Row {
 pub(crate) enum Check {
     /// Processor time per answer, at most so many times the other row's.
     Cpu { of: (&'static str, usize), at_most: f64, against: (&'static str, usize) },
+    /// Answers per second, at least so many times the other row's.
+    Rate { of: (&'static str, usize), at_least: f64, against: (&'static str, usize) },
     /// The 99th percentile, at most so many times the other row's.
     P99 { of: (&'static str, usize), at_most: f64, against: (&'static str, usize) },
     /// The longest call, at most so many milliseconds longer than the other row's.
@@ -116,6 +126,9 @@ impl Table {
             // A step that is odd to most counts, so that no row has always the same row before it.
             for turn in 0..count {
                 let row = &mut self.rows[(turn + repetition * 3) % count];
+                if row.absent.is_some() {
+                    continue;
+                }
                 eprint!(
                     "\r\x1b[K{}: {}/{}: {} {}",
                     self.title,
@@ -167,6 +180,10 @@ impl Table {
         );
         println!("|---|--:|--:|--:|---|--:|---|--:|--:|--:|--:|--:|--:|--:|");
         for row in &self.rows {
+            if let Some(why) = &row.absent {
+                println!("| {} | {} | not measured: {why} | | | | | | | | | | | |", row.name, row.callers);
+                continue;
+            }
             let show = |figure: &dyn Fn(&Sample) -> f64, digits: usize| {
                 row.spread(figure).map_or_else(String::new, |spread| spread.show(digits))
             };
@@ -228,6 +245,16 @@ impl Table {
         };
         match check {
             Check::Cpu { of, at_most, against } => ratio("CPU each", *of, *at_most, *against, &|s| s.cpu_micros),
+            Check::Rate { of, at_least, against } => {
+                let ratio = paired(self.find(*of)?, self.find(*against)?, |sample| sample.per_second)?;
+                Some(format!(
+                    "\n- rate, {} to {}: {}, wanted ≥ {at_least}: {}",
+                    named(*of),
+                    named(*against),
+                    ratio.show(2),
+                    verdict(ratio.median >= *at_least)
+                ))
+            }
             Check::P99 { of, at_most, against } => ratio("p99", *of, *at_most, *against, &|s| s.p99_millis),
             Check::Longest { of, millis, against } => {
                 let (row, other) = (self.find(*of)?, self.find(*against)?);

@@ -7,9 +7,8 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::server::Mode;
-use crate::Fault;
 use crate::load::Usage;
+use crate::{Fault, machine};
 
 /// A running server. Its process ends when this is dropped.
 pub(crate) struct Child {
@@ -19,11 +18,11 @@ pub(crate) struct Child {
 }
 
 impl Child {
-    /// Starts this program as a server in `mode` with its files in `dir`, and waits until it listens.
-    pub(crate) fn start(mode: Mode, dir: &Path) -> Result<Self, Fault> {
+    /// Starts this program as the server that `word` names with its files in `dir`, and waits until it listens.
+    pub(crate) fn start(word: &str, dir: &Path) -> Result<Self, Fault> {
         let mut process = Command::new(std::env::current_exe()?)
             .arg("--serve")
-            .arg(mode.word())
+            .arg(word)
             .arg(dir)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -34,13 +33,18 @@ impl Child {
         let mut output = BufReader::new(output);
         let mut line = String::new();
         output.read_line(&mut line)?;
-        let address = line.trim().parse().map_err(|_| format!("the server `{}` did not start", mode.word()))?;
+        let address = line.trim().parse().map_err(|_| format!("the server `{word}` did not start"))?;
         Ok(Self { process, pipes: Mutex::new(Some((input, output))), address })
     }
 
     /// Where it listens.
     pub(crate) const fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What it keeps in memory, in KiB.
+    pub(crate) fn resident(&self) -> Result<u64, Fault> {
+        machine::resident(self.process.id())
     }
 
     /// What it has used so far.
@@ -74,8 +78,19 @@ impl Drop for Child {
     }
 }
 
+/// The server's side: says where it listens, then what it has used whenever it is asked, until its input ends.
+pub(crate) fn answer(address: SocketAddr, commits: impl Fn() -> Option<u64>) -> Result<(), Fault> {
+    println!("{address}");
+    for line in std::io::stdin().lock().lines() {
+        line?;
+        println!("{}", write_usage(Usage { cpu: machine::cpu(), commits: commits() }));
+        std::io::stdout().flush()?;
+    }
+    Ok(())
+}
+
 /// One line: nanoseconds of processor time, and commits or `-`.
-pub(crate) fn write_usage(usage: Usage) -> String {
+fn write_usage(usage: Usage) -> String {
     let commits = usage.commits.map_or_else(|| "-".to_owned(), |commits| commits.to_string());
     format!("{} {commits}", usage.cpu.as_nanos())
 }

@@ -4,45 +4,58 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::child::Child;
-use super::server::Mode;
 use crate::Fault;
 use crate::keys::{Keys, Order};
-use crate::load::{self, Did, Load, Tally, Window};
+use crate::load::{self, Did, Load, Tally, Usage, Window};
 
 const BODY: &str = r#"{"item":"copper kettle","quantity":2,"gift":0}"#;
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
 
-/// Which keys are sent, and what is to be answered.
+/// Which keys are sent where, and what is to be answered.
 #[derive(Clone)]
 pub(crate) struct Asks {
     keys: Option<Arc<[String]>>,
     /// What `Idempotent-Replayed` must say; `None`: the server knows no such header.
     replayed: Option<&'static str>,
+    path: &'static str,
+    /// Each connection is given a cookie first.
+    session: bool,
 }
 
 impl Asks {
-    /// A key that nobody used, for each request.
-    pub(crate) fn fresh(mode: Mode) -> Self {
-        Self { keys: None, replayed: mode.guards().then_some("false") }
+    /// A key that nobody used, for each request; `guards`: the server is ours, and says what it replayed.
+    pub(crate) fn fresh(guards: bool) -> Self {
+        Self { keys: None, replayed: guards.then_some("false"), path: "/orders", session: false }
+    }
+
+    /// The same on another path.
+    pub(crate) fn to(mut self, path: &'static str) -> Self {
+        self.path = path;
+        self
+    }
+
+    /// The same, each connection with a session of its own.
+    pub(crate) fn in_sessions(mut self) -> Self {
+        self.session = true;
+        self
     }
 }
 
 /// Sends `count` fresh requests, and answers what replays them.
-pub(crate) async fn remember(server: &Child, mode: Mode, count: usize) -> Result<Asks, Fault> {
+pub(crate) async fn remember(address: SocketAddr, fresh: Asks, count: usize) -> Result<Asks, Fault> {
     let mut source = Keys::new(Order::Time);
     let keys: Arc<[String]> = (0..count).map(|_| source.next().to_string()).collect();
     let mut running = tokio::task::JoinSet::new();
     for part in 0..8 {
-        let (address, keys) = (server.address(), keys.clone());
-        let fresh = Asks::fresh(mode);
+        let (keys, fresh) = (keys.clone(), fresh.clone());
         running.spawn(async move {
-            let mut connection = Connection::open(address).await?;
+            let mut connection = Connection::open(address, &fresh).await?;
             for key in keys.iter().skip(part).step_by(8) {
                 match connection.post(key, &fresh).await {
                     Ok(Did::Done) => {}
@@ -56,27 +69,47 @@ pub(crate) async fn remember(server: &Child, mode: Mode, count: usize) -> Result
     while let Some(part) = running.join_next().await {
         part??;
     }
-    Ok(Asks { keys: Some(keys), replayed: mode.guards().then_some("true") })
+    Ok(Asks { keys: Some(keys), replayed: fresh.replayed.map(|_| "true"), ..fresh })
 }
 
 /// Runs the load; the usage is the server's.
-pub(crate) async fn run(server: &Child, connections: usize, window: Window, asks: Asks) -> Result<Load, Fault> {
-    let address = server.address();
-    load::tasks(connections, window, || server.usage(), || caller(address, window, asks.clone())).await
+pub(crate) async fn run(
+    address: SocketAddr,
+    usage: impl Fn() -> Result<Usage, Fault>,
+    connections: usize,
+    window: Window,
+    asks: Asks,
+) -> Result<Load, Fault> {
+    load::tasks(connections, window, usage, || caller(address, window, asks.clone(), None)).await
 }
 
-async fn caller(address: SocketAddr, window: Window, asks: Asks) -> Tally {
+/// The same, each connection with one request in each of these spans.
+pub(crate) async fn run_paced(
+    server: &Child,
+    connections: usize,
+    window: Window,
+    pace: Duration,
+) -> Result<Load, Fault> {
+    let (address, asks) = (server.address(), Asks::fresh(true));
+    load::tasks(connections, window, || server.usage(), || caller(address, window, asks.clone(), Some(pace))).await
+}
+
+async fn caller(address: SocketAddr, window: Window, asks: Asks, pace: Option<Duration>) -> Tally {
     let mut tally = Tally::default();
     let mut source = Keys::new(Order::Time);
     let mut fresh;
-    let mut connection = match Connection::open(address).await {
+    let mut connection = match Connection::open(address, &asks).await {
         Ok(connection) => connection,
         Err(fault) => {
             tally.note(&window, Instant::now(), Did::Failed(fault.to_string()));
             return tally;
         }
     };
+    let mut pace = pace.map(tokio::time::interval);
     while window.open() {
+        if let Some(pace) = &mut pace {
+            pace.tick().await;
+        }
         let key = if let Some(keys) = &asks.keys {
             &keys[source.below(keys.len())]
         } else {
@@ -99,13 +132,24 @@ struct Connection {
     stream: TcpStream,
     sent: String,
     read: Vec<u8>,
+    /// A header line with the session's cookie, or nothing.
+    cookie: String,
 }
 
 impl Connection {
-    async fn open(address: SocketAddr) -> Result<Self, Fault> {
+    async fn open(address: SocketAddr, asks: &Asks) -> Result<Self, Fault> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream, sent: String::new(), read: Vec::with_capacity(4096) })
+        let mut connection =
+            Self { stream, sent: String::new(), read: Vec::with_capacity(4096), cookie: String::new() };
+        if asks.session {
+            connection.sent.push_str("GET /session HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n");
+            let answer = connection.ask().await?;
+            let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")?.split(';').next());
+            let cookie = cookie.ok_or("the server gave no session")?;
+            connection.cookie = format!("cookie: {cookie}\r\n");
+        }
+        Ok(connection)
     }
 
     async fn post(&mut self, key: &str, asks: &Asks) -> Result<Did, Fault> {
@@ -113,18 +157,26 @@ impl Connection {
         self.sent.clear();
         write!(
             self.sent,
-            "POST /orders HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
-             idempotency-key: \"{key}\"\r\n\r\n{BODY}",
-            BODY.len()
+            "POST {} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+             idempotency-key: \"{key}\"\r\n{}\r\n{BODY}",
+            asks.path,
+            BODY.len(),
+            self.cookie
         )?;
+        let answer = self.ask().await?;
+        Ok(Answer::read(answer.as_bytes())?.ok_or("the answer is not whole")?.judge(asks))
+    }
+
+    /// Sends what is to be sent, and reads the whole answer.
+    async fn ask(&mut self) -> Result<&str, Fault> {
         self.stream.write_all(self.sent.as_bytes()).await?;
         self.read.clear();
         loop {
             if self.stream.read_buf(&mut self.read).await? == 0 {
                 return Err("the server closed the connection".into());
             }
-            if let Some(answer) = Answer::read(&self.read)? {
-                return Ok(answer.judge(asks));
+            if Answer::read(&self.read)?.is_some() {
+                return Ok(str::from_utf8(&self.read)?);
             }
             if self.read.len() > ANSWER_BYTES_MAX {
                 return Err("the answer is too long".into());
@@ -186,7 +238,7 @@ mod tests {
         let answer = Answer::read(whole.as_bytes()).unwrap().unwrap();
         assert_eq!((answer.status, answer.replayed), (201, Some("true")));
         let check = |replayed, done: bool| {
-            let asks = Asks { keys: None, replayed };
+            let asks = Asks { replayed, ..Asks::fresh(false) };
             assert_eq!(matches!(answer.judge(&asks), Did::Done), done, "{replayed:?}");
         };
         check(Some("true"), true);

@@ -1,7 +1,6 @@
 //! The servers of the table over HTTP: one program, one router and one handler each, by the mode that it is started
 //! with. Here stands what differs between the rows, and nothing of how they are measured.
 
-use std::io::{BufRead as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,10 +20,9 @@ use rusqlite::params;
 use serde::{Deserialize, Serialize};
 use tokio::net::TcpListener;
 
-use super::child::write_usage;
-use crate::load::Usage;
+use super::child;
 use crate::seed::{self, Outcome, Pool};
-use crate::{Fault, load, machine, ours};
+use crate::{Fault, load, ours};
 
 /// Connections of the seed's pool.
 const POOL: usize = 8;
@@ -120,14 +118,7 @@ pub(crate) fn serve(mode: &str, dir: &Path) -> Result<(), Fault> {
         let _ = stream.set_nodelay(true);
     });
     runtime.spawn(async move { axum::serve(listener, router).await });
-    println!("{address}");
-    for line in std::io::stdin().lock().lines() {
-        line?;
-        let commits = store.as_ref().map(|store| store.commits());
-        println!("{}", write_usage(Usage { cpu: machine::cpu(), commits }));
-        std::io::stdout().flush()?;
-    }
-    Ok(())
+    child::answer(address, || store.as_ref().map(|store| store.commits()))
 }
 
 /// A handler without any input or output: it counts.

@@ -16,6 +16,9 @@ use tokio::time::{Instant, Sleep};
 use super::link::Link;
 use super::reach::Place;
 
+/// The longest answer, in bytes, that is looked for as a whole with its header.
+const AT_HAND_MAX: u64 = 64 * 1024;
+
 /// How long an answer's body may take.
 pub(super) enum Pace {
     /// Until then, unless so many more bytes came.
@@ -58,13 +61,35 @@ pub(super) struct Driven {
     pace: Pace,
     /// None once the answer is whole, and the connection rests or is closed.
     fed: Option<(Link, Place)>,
+    /// A piece that was looked for early.
+    ahead: Option<hyper::Result<Frame<Bytes>>>,
     /// Why it goes no further.
     broken: Option<BoxError>,
 }
 
 impl Driven {
     pub(super) const fn new(body: Incoming, pace: Pace, link: Link, place: Place) -> Self {
-        Self { body, pace, fed: Some((link, place)), broken: None }
+        Self { body, pace, fed: Some((link, place)), ahead: None, broken: None }
+    }
+
+    /// As a body: the bytes themselves where all of them came with the header, else the stream. A connection is free as
+    /// soon as its answer is whole.
+    pub(super) async fn at_hand(mut self) -> Body {
+        if self.body.is_end_stream() && !self.is_cut() {
+            return Body::empty();
+        }
+        if self.body.size_hint().exact().is_some_and(|size| size <= AT_HAND_MAX) {
+            let looked = std::future::poll_fn(|cx| Poll::Ready(self.poll_piece(cx))).await;
+            if let Poll::Ready(Some(piece)) = looked {
+                match piece.map(Frame::into_data) {
+                    Ok(Ok(whole)) if self.body.is_end_stream() && !self.is_cut() => return Body::from(whole),
+                    Ok(Ok(piece)) => self.ahead = Some(Ok(Frame::data(piece))),
+                    Ok(Err(trailers)) => self.ahead = Some(Ok(trailers)),
+                    Err(error) => self.ahead = Some(Err(error)),
+                }
+            }
+        }
+        Body::new(self)
     }
 
     /// Breaks off, once what came until then had its chance to go on to the caller: whoever sends a header and a body
@@ -76,6 +101,10 @@ impl Driven {
         Poll::Pending
     }
 
+    fn is_cut(&self) -> bool {
+        self.fed.as_ref().is_some_and(|(link, _)| link.witness.is_cut())
+    }
+
     /// The answer is whole.
     fn end(&mut self) {
         if let Some((link, place)) = self.fed.take() {
@@ -84,6 +113,9 @@ impl Driven {
     }
 
     fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+        if let Some(ahead) = self.ahead.take() {
+            return Poll::Ready(Some(ahead));
+        }
         // It asks for a piece, which makes the connection read one.
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         let Some((link, _)) = &mut self.fed else { return polled };
@@ -117,9 +149,7 @@ impl http_body::Body for Driven {
                 Poll::Ready(Some(Ok(frame)))
             }
             Poll::Ready(Some(Err(error))) => self.broken(error.into(), cx),
-            Poll::Ready(None) if self.fed.as_ref().is_some_and(|(link, _)| link.witness.is_cut()) => {
-                self.broken("the answer was cut off".into(), cx)
-            }
+            Poll::Ready(None) if self.is_cut() => self.broken("the answer was cut off".into(), cx),
             Poll::Ready(None) => {
                 self.end();
                 Poll::Ready(None)
@@ -128,11 +158,18 @@ impl http_body::Body for Driven {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.ahead.is_none() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let ahead = self.ahead.iter().flatten().next().and_then(Frame::data_ref).map_or(0, |piece| piece.len() as u64);
+        let rest = self.body.size_hint();
+        let mut size = SizeHint::new();
+        size.set_lower(rest.lower().saturating_add(ahead));
+        if let Some(upper) = rest.upper() {
+            size.set_upper(upper.saturating_add(ahead));
+        }
+        size
     }
 }
 

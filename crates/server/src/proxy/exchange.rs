@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use counterfoil_middleware::{Body, Fault, is_event_stream};
-use http::{HeaderValue, Request, Response, Uri, header};
+use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
 use hyper::body::Incoming;
 use tokio::time::Instant;
 
@@ -90,7 +90,12 @@ async fn over(reached: Reached, upstream: &Upstream, limit: Limit, mut request: 
             if !progress.is_over() {
                 link.leave();
             }
-            Came::Answer(answer.map(|body| Body::new(Driven::new(body, pace, link, place))))
+            let (head, body) = answer.into_parts();
+            let body = Driven::new(body, pace, link, place);
+            // What was switched to lives as long as its body.
+            let switched = head.status == StatusCode::SWITCHING_PROTOCOLS;
+            let body = if switched { Body::new(body) } else { body.at_hand().await };
+            Came::Answer(Response::from_parts(head, body))
         }
         Err(mut error) => {
             let back = error.take_message();
