@@ -15,7 +15,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::http::child::{self, Child};
 use crate::{Fault, load};
 
-const ANSWER: &[u8] = b"HTTP/1.1 201 Created\r\ncontent-type: application/json\r\ncontent-length: 47\r\n\r\n\
+const ANSWER: &[u8] = b"HTTP/1.1 201 Created\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n\
     {\"id\":1,\"item\":\"copper kettle\",\"quantity\":2,\"g\":0}";
 const REQUEST_BYTES_MAX: usize = 64 * 1024;
 
