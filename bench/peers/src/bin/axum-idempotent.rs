@@ -22,8 +22,8 @@ async fn begin(session: Session<MokaStore>) -> String {
 async fn main() -> std::io::Result<()> {
     let keys = IdempotentOptions::default().use_idempotency_key_header(Some("Idempotency-Key"), true).expire_after(600);
     let router: Router = counterfoil_bench_peers::orders()
-        .route("/session", get(begin))
         .layer(IdempotentLayer::<MokaStore>::new(keys))
+        .route("/session", get(begin))
         .layer(
             SessionLayer::new(Arc::new(MokaStore::builder().build()))
                 .with_cookie_options(CookieOptions::build().name("session").max_age(3600).path("/")),
