@@ -76,7 +76,10 @@ impl Answered {
         let status = parts.status.as_u16();
         let kept = |body| Receipt { status, headers: replay::kept(&parts.headers, configured), body };
         let (kept, body) = match body {
-            AnswerBody::Whole { bytes, trailers } => (kept(receipt::Body::Kept(bytes.clone())), whole(bytes, trailers)),
+            // Copied: the piece that came is part of a connection's buffer, which would be kept as long.
+            AnswerBody::Whole { bytes, trailers } => {
+                (kept(receipt::Body::Kept(Bytes::copy_from_slice(&bytes))), whole(bytes, trailers))
+            }
             AnswerBody::Long(body) => (kept(receipt::Body::NotKept), body),
             AnswerBody::Broken => return Verdict::Doubt(Doubt::Truncated),
         };

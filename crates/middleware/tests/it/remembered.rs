@@ -153,6 +153,24 @@ async fn kept_names(house: &House) -> Vec<String> {
     receipt.headers.iter().map(|(name, _)| name.clone()).collect()
 }
 
+/// A piece of a connection's buffer would hold all of it for as long as the receipt lives.
+#[tokio::test]
+async fn a_receipt_owns_its_bytes() {
+    let buffer = Bytes::from(vec![b'x'; 8192]);
+    let piece = buffer.slice(100..110);
+    let house = House::new(handler(move |_| {
+        let piece = piece.clone();
+        async move { Ok(Response::new(Body::from(piece))) }
+    }));
+    let first = house.send(post("k")).await;
+    assert_eq!((first.line().as_str(), first.body.len()), ("200 replayed=false", 10));
+    let state = house.store.stands(&identity("k")).await.unwrap().state;
+    let State::Done { receipt, .. } = state else { panic!("{state:?}") };
+    let counterfoil_core::Body::Kept(kept) = &receipt.body else { panic!("{receipt:?}") };
+    assert_eq!(kept.as_ref(), b"xxxxxxxxxx");
+    assert!(!buffer.as_ptr_range().contains(&kept.as_ptr()), "the receipt keeps the handler's buffer");
+}
+
 #[tokio::test]
 async fn a_replay_is_its_answer_byte_for_byte_whatever_the_status() {
     let every: Vec<u8> = (0..=255).cycle().take(768).collect();
