@@ -35,6 +35,9 @@ const WRITE_DEADLINE: Duration = Duration::from_secs(5);
 /// The pause between two sendings of a write of unknown fate.
 const REPEAT_PAUSE: Duration = Duration::from_millis(50);
 
+/// What is said to be left of a run whose claim is not committed yet, so that nobody can see its lease.
+const HELD_FOR: Duration = Duration::from_secs(1);
+
 /// The answer to a claim, carried out.
 #[derive(Debug)]
 pub enum Begun {
@@ -198,6 +201,7 @@ impl Gate {
             Ok(Swapped::Won { .. }) => Ok(settled(decision, &seen)),
             Ok(Swapped::Lost { stands, now }) => Ok(Round::Continue(Seen { record: stands, now })),
             Ok(Swapped::TooLate { .. }) => Ok(Round::Continue(self.store.read(&identity).await?)),
+            Ok(Swapped::Held { .. }) => Ok(Round::Break(Begun::InProgress { remaining: HELD_FOR })),
             Err(error) if !claims => {
                 tracing::warn!(digest = %identity.digest(), %error, "a lapsed run could not be marked");
                 Ok(settled(decision, &seen))
@@ -277,7 +281,7 @@ impl Gate {
                 // The first copy of our own deletion was applied, and its reply was lost.
                 Swapped::Lost { stands: None, .. } if deletes && doubtful => return Ok(Ok(None)),
                 Swapped::Lost { stands: other, .. } => stands = other,
-                Swapped::TooLate { .. } => stands = self.store.read(permit.identity()).await?.record,
+                Swapped::TooLate { .. } | Swapped::Held { .. } => stands = self.store.read(permit.identity()).await?.record,
             }
         }
         Err(StoreError::not_applied(ErrorKind::Busy, "the record changed too often while it was written: try again"))

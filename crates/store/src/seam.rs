@@ -147,6 +147,12 @@ pub enum Swapped {
         /// The store's time.
         now: Now,
     },
+    /// A claim met somebody's open transaction on the same identity, which nobody waits for: nothing was written, and
+    /// what will stand is not known yet.
+    Held {
+        /// The store's time.
+        now: Now,
+    },
 }
 
 /// Which records to list.
