@@ -59,7 +59,7 @@ async fn fill(store: &Arc<SqliteStore>, live: u64, expired: u64) -> Result<(), F
                 let identity = claims.identity(&key.to_string())?;
                 let record = done(&claims, &key.to_string(), LeaseId::from_bytes(*key.as_bytes()), now, expires_at)?;
                 let swap =
-                    Swap { identity, expected: Expected::Absent, new: New::Put(record), not_after: None, note: None };
+                    Swap { identity, expected: Expected::Absent, new: New::put(record), not_after: None, note: None };
                 match store.swap(swap).await? {
                     Swapped::Won { .. } => {}
                     other => return Err(format!("a receipt was not written: {other:?}").into()),

@@ -26,7 +26,7 @@ use crate::service::answer;
 const STORE_AGAIN_FIRST: Duration = Duration::from_millis(200);
 const STORE_AGAIN_LAST: Duration = Duration::from_secs(5);
 
-/// A claim that was granted, until its end is written.
+/// A claim that was granted, until its end is written. It lives in a box, so that it is not copied from step to step.
 pub(crate) struct Run {
     pub(crate) shared: Arc<Shared>,
     pub(crate) claim: Claim,
@@ -60,7 +60,7 @@ impl Run {
     }
 
     /// Stops the renewal, writes the end that the verdict asks for, and answers.
-    pub(crate) async fn settle(mut self, renewal: Renewal, verdict: Verdict) {
+    pub(crate) async fn settle(mut self: Box<Self>, renewal: Renewal, verdict: Verdict) {
         let permit = self.stop(renewal).await;
         match verdict {
             Verdict::Keep { receipt, answer } => self.keep(permit, receipt, answer).await,
@@ -81,7 +81,7 @@ impl Run {
     }
 
     /// Gives the key back and answers. The store is told again in the background where it failed.
-    pub(crate) async fn release(mut self, permit: Option<Permit>, mut answer: Response<Body>) {
+    pub(crate) async fn release(mut self: Box<Self>, permit: Option<Permit>, mut answer: Response<Body>) {
         mark(&mut answer, Replayed::No, None);
         let Some(mut permit) = permit else { return self.unrecorded(answer) };
         match self.shared.gate.release(&mut permit).await {
@@ -99,7 +99,7 @@ impl Run {
     }
 
     /// Puts the action in doubt and says so; then waits for the handler, whose late completion still settles it.
-    pub(crate) async fn leave(mut self, renewal: Renewal, doubt: Doubt, handler: Handler) {
+    pub(crate) async fn leave(mut self: Box<Self>, renewal: Renewal, doubt: Doubt, handler: Handler) {
         let permit = self.stop(renewal).await;
         let permit = self.doubt(permit).await;
         self.wake();
@@ -122,7 +122,7 @@ impl Run {
         renewal.stop().await.inspect_err(|error| self.tell_store(error)).ok()
     }
 
-    async fn keep(mut self, permit: Option<Permit>, receipt: Receipt, mut answer: Response<Body>) {
+    async fn keep(mut self: Box<Self>, permit: Option<Permit>, receipt: Receipt, mut answer: Response<Body>) {
         mark(&mut answer, Replayed::No, None);
         let Some(mut permit) = permit else { return self.unrecorded(answer) };
         match self.shared.gate.complete(&mut permit, &receipt).await {

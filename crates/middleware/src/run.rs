@@ -60,8 +60,10 @@ pub(crate) async fn lead<S, R>(
     let led = match shared.gate.begin_on(&mut job.claim, policy, seen).await {
         Ok(Begun::Execute(permit)) => {
             let (service, request, claim, about) = job.split(limit);
-            let run = Run { shared, claim, about, slot: Some(slot), deliver: Some(deliver(reply)) };
-            return run.own(*permit, service, request, limit).await;
+            metrics::executed(&about.matched.label);
+            let handler = handler(&shared, &about, service, request);
+            let run = Box::new(Run { shared, claim, about, slot: Some(slot), deliver: Some(deliver(reply)) });
+            return run.own(permit, handler, limit).await;
         }
         Ok(begun) => Led::Decided(job, begun),
         Err(error) => Led::Failed(job, error),
@@ -162,21 +164,12 @@ pub(crate) async fn late(mut handler: Handler, drain: &Drain) -> Option<HandlerE
 }
 
 impl Run {
-    async fn own<S, R>(self, permit: Permit, service: S, request: Request<Body>, limit: Instant)
-    where
-        S: Service<Request<Body>, Response = Response<R>> + Send + 'static,
-        S::Future: Send + 'static,
-        S::Error: Display + Send + 'static,
-        R: http_body::Body<Data = Bytes> + Send + 'static,
-        R::Error: Into<BoxError>,
-    {
-        metrics::executed(&self.about.matched.label);
+    async fn own(self: Box<Self>, permit: Box<Permit>, mut handler: Handler, limit: Instant) {
         if self.shared.drain.is_ending() {
             let answer = self.refuse(&Rejection::Stopping);
-            return Box::pin(self.release(Some(permit), answer)).await;
+            return Box::pin(self.release(Some(*permit), answer)).await;
         }
-        let renewal = self.shared.gate.keep(permit);
-        let mut handler = handler(&self.shared, &self.about, service, request);
+        let renewal = self.shared.gate.keep(*permit);
         let ended = match race(&mut handler, limit, &self.shared.drain).await {
             Ok(ended) => ended,
             Err(doubt) => return Box::pin(self.leave(renewal, doubt, handler)).await,

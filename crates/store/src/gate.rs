@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use counterfoil_core::action::{Refused, Write};
 use counterfoil_core::claim::Draft;
-use counterfoil_core::{Claim, Decision, LeaseId, Policy, Receipt, Record, State, Timestamp, Why, decide};
+use counterfoil_core::{Claim, Decision, LeaseId, Now, Policy, Receipt, Record, State, Timestamp, Why, decide};
 use tokio::time::Instant;
 
 use crate::error::{Applied, ErrorKind, StoreError};
@@ -168,55 +168,74 @@ impl Gate {
         mine: &mut Mine,
     ) -> Result<Round, StoreError> {
         if let Some(record) = seen.record.as_ref().filter(|record| mine.leases.contains(&record.lease.id)) {
-            return self.own(claim, policy, record.clone(), &seen).await;
+            return self.own(claim, policy, record.clone(), seen.now).await;
         }
         let (decision, write) = decided(claim, &seen);
         let Some(write) = write else { return Ok(settled(decision, &seen)) };
-        let identity = claim.identity().clone();
-        let expected = seen.record.as_ref().map_or(Expected::Absent, Expected::record);
-        let (new, not_after) = match write {
-            Write::Claim { version, claimed_at } => {
-                let lease = LeaseId::from_bytes(random()?);
-                mine.leases.push(lease);
-                let draft = Draft { version, claimed_at, ..Draft::new(claim, policy, lease, self.store.holder()) };
-                (New::Claim(draft), Some(seen.now.at.plus(claim_limit(policy))))
-            }
-            // It only makes visible what was decided: whoever loses this write decides the same on what stands.
-            Write::Put(record) => (New::Put(record), None),
-            Write::Delete => (New::Delete, None),
-        };
-        let claims = matches!(new, New::Claim(_));
+        let swap = self.planned(claim, policy, &seen, write, mine)?;
+        let claims = matches!(swap.new, New::Claim(_));
         if claims {
             points::pass("gate.begin.before-claim");
         }
-        let swap = Swap { identity: identity.clone(), expected, new, not_after, note: None };
         let mut doubtful = false;
         let sent = self.send(swap, &mut doubtful).await;
         mine.doubtful |= claims && doubtful;
         match sent {
             Ok(Swapped::Won { record: Some(record), now }) if claims => {
                 points::pass("gate.begin.claimed");
-                self.own(claim, policy, record, &Seen { record: None, now }).await
+                self.own(claim, policy, record, now).await
             }
             Ok(Swapped::Won { .. }) => Ok(settled(decision, &seen)),
             Ok(Swapped::Lost { stands, now }) => Ok(Round::Continue(Seen { record: stands, now })),
-            Ok(Swapped::TooLate { .. }) => Ok(Round::Continue(self.store.read(&identity).await?)),
+            Ok(Swapped::TooLate { .. }) => Ok(Round::Continue(self.store.read(claim.identity()).await?)),
             Ok(Swapped::Held { .. }) => Ok(Round::Break(Begun::InProgress { remaining: HELD_FOR })),
             Err(error) if !claims => {
-                tracing::warn!(digest = %identity.digest(), %error, "a lapsed run could not be marked");
+                tracing::warn!(digest = %claim.identity().digest(), %error, "a lapsed run could not be marked");
                 Ok(settled(decision, &seen))
             }
             Err(error) => Err(error),
         }
     }
 
+    /// What a decision writes. A claim mints its lease here.
+    fn planned(
+        &self,
+        claim: &Claim,
+        policy: &Policy,
+        seen: &Seen,
+        write: Write,
+        mine: &mut Mine,
+    ) -> Result<Swap, StoreError> {
+        let expected = seen.record.as_deref().map_or(Expected::Absent, Expected::record);
+        let (new, not_after) = match write {
+            Write::Claim { version, claimed_at } => {
+                let lease = LeaseId::from_bytes(random()?);
+                mine.leases.push(lease);
+                let draft = Draft { version, claimed_at, ..Draft::new(claim, policy, lease, self.store.holder()) };
+                (New::claim(draft), Some(seen.now.at.plus(claim_limit(policy))))
+            }
+            // It only makes visible what was decided: whoever loses this write decides the same on what stands.
+            Write::Put(record) => (New::put(record), None),
+            Write::Delete => (New::Delete, None),
+        };
+        Ok(Swap { identity: claim.identity().clone(), expected, new, not_after, note: None })
+    }
+
     /// A record under our own lease id: won only while it runs and its lease is live. A lapsed one is renewed first;
     /// Unknown never runs.
-    async fn own(&self, claim: &mut Claim, policy: &Policy, record: Record, seen: &Seen) -> Result<Round, StoreError> {
+    async fn own(
+        &self,
+        claim: &mut Claim,
+        policy: &Policy,
+        record: Arc<Record>,
+        now: Now,
+    ) -> Result<Round, StoreError> {
         match record.state {
-            State::Running if seen.now.at < record.lease.until => Ok(Round::Break(Begun::Execute(Box::new(
-                Permit::new(claim.identity().clone(), record, policy.clone()),
-            )))),
+            State::Running if now.at < record.lease.until => Ok(Round::Break(Begun::Execute(Box::new(Permit::new(
+                claim.identity().clone(),
+                record,
+                policy.clone(),
+            ))))),
             State::Running => {
                 let mut permit = Permit::new(claim.identity().clone(), record, policy.clone());
                 // Rare: in a box, so that it adds nothing to the size of every claim.
@@ -226,7 +245,7 @@ impl Gate {
                 }
             }
             State::Unknown { .. } | State::Done { .. } | State::Spent { .. } => {
-                let seen = Seen { record: Some(record), now: seen.now };
+                let seen = Seen { record: Some(record), now };
                 let (decision, _) = decided(claim, &seen);
                 Ok(settled(decision, &seen))
             }
@@ -240,7 +259,7 @@ impl Gate {
     pub async fn renew(&self, permit: &mut Permit) -> Result<Result<(), Refused>, StoreError> {
         let (lease, span) = (permit.lease(), permit.policy().lease);
         let change = |record: Option<&Record>, now: Timestamp| {
-            counterfoil_core::action::renew(record, lease, span, now).map(|record| Some(New::Put(record)))
+            counterfoil_core::action::renew(record, lease, span, now).map(|record| Some(New::put(record)))
         };
         Ok(self.change(permit, change).await?.map(|_| ()))
     }
@@ -250,11 +269,11 @@ impl Gate {
         &self,
         permit: &mut Permit,
         transition: impl Fn(Option<&Record>, Timestamp) -> Result<Option<New>, Refused>,
-    ) -> Result<Result<Option<Record>, Refused>, StoreError> {
+    ) -> Result<Result<Option<Arc<Record>>, Refused>, StoreError> {
         let mut stands = Some(permit.record().clone());
         let mut remembered = true;
         for _ in 0..ROUNDS_MAX {
-            let new = match transition(stands.as_ref(), self.store.now().at) {
+            let new = match transition(stands.as_deref(), self.store.now().at) {
                 Ok(Some(new)) => new,
                 // What we remember may be older than what stands: the store has the last word.
                 Ok(None) | Err(_) if remembered => {
@@ -267,7 +286,7 @@ impl Gate {
             };
             remembered = false;
             let deletes = new == New::Delete;
-            let expected = stands.as_ref().map_or(Expected::Absent, Expected::record);
+            let expected = stands.as_deref().map_or(Expected::Absent, Expected::record);
             let identity = permit.identity().clone();
             let swap = Swap { identity, expected, new, not_after: None, note: None };
             let mut doubtful = false;
@@ -281,7 +300,9 @@ impl Gate {
                 // The first copy of our own deletion was applied, and its reply was lost.
                 Swapped::Lost { stands: None, .. } if deletes && doubtful => return Ok(Ok(None)),
                 Swapped::Lost { stands: other, .. } => stands = other,
-                Swapped::TooLate { .. } | Swapped::Held { .. } => stands = self.store.read(permit.identity()).await?.record,
+                Swapped::TooLate { .. } | Swapped::Held { .. } => {
+                    stands = self.store.read(permit.identity()).await?.record
+                }
             }
         }
         Err(StoreError::not_applied(ErrorKind::Busy, "the record changed too often while it was written: try again"))
@@ -309,10 +330,10 @@ impl Gate {
 /// Decides on what was seen, learning the record's rule where that is another. One record has one rule, so one lesson
 /// is enough.
 fn decided(claim: &mut Claim, seen: &Seen) -> (Decision, Option<Write>) {
-    match decide(seen.record.as_ref(), claim, seen.now) {
+    match decide(seen.record.as_deref(), claim, seen.now) {
         (Decision::NeedsFingerprint(rule), _) => {
             claim.learn(&rule);
-            decide(seen.record.as_ref(), claim, seen.now)
+            decide(seen.record.as_deref(), claim, seen.now)
         }
         decided => decided,
     }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use counterfoil_core::{Holder, Identity, Now, Timestamp, Write, action, record::Standing};
+use counterfoil_core::{Holder, Identity, Now, Record, Timestamp, Write, action, record::Standing};
 
 use self::places::Hashing;
 use self::rows::Rows;
@@ -99,14 +99,14 @@ impl MemoryStore {
         let mut kept = self.kept();
         let now = self.clock.now();
         let stands = kept.rows.get(hash, &swap.identity);
-        if !swap.expected.holds(stands) {
+        if !swap.expected.holds(stands.map(Arc::as_ref)) {
             return Ok(Swapped::Lost { stands: stands.cloned(), now });
         }
         if swap.not_after.is_some_and(|limit| now.at > limit) {
             return Ok(Swapped::TooLate { now });
         }
         let record = match swap.new {
-            New::Claim(draft) => Some(draft.at(now.at, kept.quarantine_before)),
+            New::Claim(draft) => Some(Arc::new(draft.at(now.at, kept.quarantine_before))),
             New::Put(record) => Some(record),
             New::Delete => None,
         };
@@ -120,7 +120,7 @@ impl MemoryStore {
             None => kept.rows.remove(hash, &swap.identity),
         }
         if let Some(note) = swap.note {
-            kept.append(note);
+            kept.append(Note::clone(&note));
         }
         Ok(Swapped::Won { record, now })
     }
@@ -155,7 +155,11 @@ impl MemoryStore {
                 }
                 let record = self.kept().rows.get(self.hashing.of(&identity), &identity).cloned();
                 if let Some(record) = record {
-                    found.push(Listed { position, identity: Identity::clone(&identity), record: Ok(record) });
+                    found.push(Listed {
+                        position,
+                        identity: Identity::clone(&identity),
+                        record: Ok(Record::clone(&record)),
+                    });
                 }
             }
         }
@@ -229,7 +233,7 @@ impl Kept {
             let was_done = matches!(record.state, counterfoil_core::State::Done { .. });
             match action::sweep(record, now) {
                 Some(Write::Delete) => self.rows.remove(hash, &identity),
-                Some(Write::Put(record)) => self.rows.put(hash, Identity::clone(&identity), record),
+                Some(Write::Put(record)) => self.rows.put(hash, Identity::clone(&identity), Arc::new(record)),
                 Some(Write::Claim { .. }) | None => continue,
             }
             if was_done { swept.expired += 1 } else { swept.spent += 1 }

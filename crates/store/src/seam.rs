@@ -2,10 +2,11 @@
 //!
 //! No rule lives behind it. A store judges guards (version and lease id, absence, a limit on its own clock) and turns
 //! a draft into a record with [`Draft::at`]; everything else was decided in core. `contract` says what every store
-//! must guarantee.
+//! must guarantee. A record never changes once it is made, so it is shared and not copied.
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use counterfoil_core::{Digest, Holder, Identity, LeaseId, Now, Record, Timestamp, claim::Draft};
 
@@ -65,7 +66,7 @@ pub trait RecordStore: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct Seen {
     /// What stands; `None`: nothing does.
-    pub record: Option<Record>,
+    pub record: Option<Arc<Record>>,
     /// The store's time.
     pub now: Now,
 }
@@ -102,14 +103,26 @@ impl Expected {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum New {
     /// A claim's record, its times set by the store's clock in this very write, its quarantine judged there too.
-    Claim(Draft),
+    Claim(Arc<Draft>),
     /// This record.
-    Put(Record),
+    Put(Arc<Record>),
     /// Nothing.
     Delete,
 }
 
-/// One conditional write.
+impl New {
+    /// A claim's record, of a draft that is shared or not yet.
+    pub fn claim(draft: impl Into<Arc<Draft>>) -> Self {
+        Self::Claim(draft.into())
+    }
+
+    /// A record, shared or not yet.
+    pub fn put(record: impl Into<Arc<Record>>) -> Self {
+        Self::Put(record.into())
+    }
+}
+
+/// One conditional write. A copy of it is cheap: a store that works elsewhere takes one along.
 #[derive(Clone, Debug)]
 pub struct Swap {
     /// Whose record.
@@ -122,7 +135,7 @@ pub struct Swap {
     /// never land later.
     pub not_after: Option<Timestamp>,
     /// Appended to the history in the same write, where it wins.
-    pub note: Option<Note>,
+    pub note: Option<Arc<Note>>,
 }
 
 /// What became of a swap.
@@ -131,14 +144,14 @@ pub enum Swapped {
     /// It was written.
     Won {
         /// What stands now: for a claim, the record that the store made of the draft.
-        record: Option<Record>,
+        record: Option<Arc<Record>>,
         /// The store's time of the write.
         now: Now,
     },
     /// Something else stands, and nothing was written.
     Lost {
         /// What stands.
-        stands: Option<Record>,
+        stands: Option<Arc<Record>>,
         /// The store's time.
         now: Now,
     },

@@ -3,6 +3,8 @@
 //! A permit dies with its process, so these calls do by hand what the gate does with one: read, transition, guarded
 //! swap. What does not belong here: which calls may succeed (`points.rs` and `owner.rs` say).
 
+use std::sync::Arc;
+
 use counterfoil_core::{
     Expiry, Identity, LeaseId, Receipt, Record, Timestamp, Why, Write,
     action::{self, Completed, Refused},
@@ -35,16 +37,16 @@ impl Late {
                 let completed =
                     action::complete(record, lease, receipt.clone(), policy.retention, Expiry::NewAction, at)?;
                 Ok(match completed {
-                    Completed::Write(record) => Some(New::Put(record)),
+                    Completed::Write(record) => Some(New::put(record)),
                     Completed::Already => None,
                 })
             }
-            Self::Renew => action::renew(record, lease, policy.lease, at).map(|record| Some(New::Put(record))),
+            Self::Renew => action::renew(record, lease, policy.lease, at).map(|record| Some(New::put(record))),
             Self::Release => action::release(record, lease).map(|write| match write {
                 Write::Delete => Some(New::Delete),
                 Write::Put(_) | Write::Claim { .. } => panic!("a release deletes"),
             }),
-            Self::Doubt => action::doubt(record, lease, Why::Doubted, at).map(|record| record.map(New::Put)),
+            Self::Doubt => action::doubt(record, lease, Why::Doubted, at).map(|record| record.map(New::put)),
         }
     }
 
@@ -54,14 +56,16 @@ impl Late {
         store: &SqliteStore,
         identity: &Identity,
         lease: LeaseId,
-    ) -> Result<Option<Record>, Refused> {
+    ) -> Result<Option<Arc<Record>>, Refused> {
         let seen = store.read(identity).await.expect("the store answers");
-        let Some(new) = self.judge(seen.record.as_ref(), lease, seen.now.at)? else { return Ok(seen.record) };
-        let expected = seen.record.as_ref().map_or(Expected::Absent, Expected::record);
+        let Some(new) = self.judge(seen.record.as_deref(), lease, seen.now.at)? else { return Ok(seen.record) };
+        let expected = seen.record.as_deref().map_or(Expected::Absent, Expected::record);
         let swap = Swap { identity: identity.clone(), expected, new, not_after: None, note: None };
         match store.swap(swap).await.expect("the store answers") {
             Swapped::Won { record, .. } => Ok(record),
-            lost @ (Swapped::Lost { .. } | Swapped::TooLate { .. } | Swapped::Held { .. }) => panic!("nobody else writes: {lost:?}"),
+            lost @ (Swapped::Lost { .. } | Swapped::TooLate { .. } | Swapped::Held { .. }) => {
+                panic!("nobody else writes: {lost:?}")
+            }
         }
     }
 }
@@ -78,7 +82,7 @@ pub(super) async fn all_refused(
         let Some(wanted) = wanted(&late) else { continue };
         assert_eq!(late.send(store, identity, lease).await.unwrap_err(), wanted, "{late:?}");
         // The store itself refuses it too, where somebody were to send it without asking.
-        let stands = before.as_ref();
+        let stands = before.as_deref();
         let forged = stands.map_or(Expected::Absent, |record| Expected::Record { version: record.version, lease });
         if forged != stands.map_or(Expected::Absent, Expected::record) {
             let swap =

@@ -49,7 +49,7 @@ impl House {
     }
 
     async fn state(&self) -> Option<State> {
-        self.store.read(&identity("k")).await.unwrap().record.map(|record| record.state)
+        self.store.read(&identity("k")).await.unwrap().record.map(|record| record.state.clone())
     }
 }
 

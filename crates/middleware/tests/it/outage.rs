@@ -17,7 +17,7 @@ fn error(kind: ErrorKind) -> StoreError {
 }
 
 fn is_completion(swap: &Swap) -> bool {
-    matches!(&swap.new, New::Put(Record { state: State::Done { .. }, .. }))
+    matches!(&swap.new, New::Put(record) if matches!(record.state, State::Done { .. }))
 }
 
 #[tokio::test]

@@ -88,7 +88,7 @@ impl Scripted {
 
     /// What stands, past all scripts.
     pub(crate) async fn stands(&self, identity: &Identity) -> Option<Record> {
-        self.inner.read(identity).await.unwrap().record
+        self.inner.read(identity).await.unwrap().record.map(Arc::unwrap_or_clone)
     }
 
     /// Puts `record` there, past all scripts.
@@ -97,7 +97,7 @@ impl Scripted {
         let expected = stands
             .as_ref()
             .map_or(counterfoil_store::seam::Expected::Absent, counterfoil_store::seam::Expected::record);
-        let new = record.map_or(New::Delete, New::Put);
+        let new = record.map_or(New::Delete, New::put);
         let swap = Swap { identity: identity.clone(), expected, new, not_after: None, note: None };
         assert!(matches!(self.inner.swap(swap).await.unwrap(), Swapped::Won { .. }));
     }

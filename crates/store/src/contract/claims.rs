@@ -21,7 +21,7 @@ async fn race(place: &Place, expected: Expected, version: u64) -> Result<(), Bro
         draft.version = version;
         racers.spawn(async move {
             start.wait().await;
-            place.send(expected, New::Claim(draft)).await
+            place.send(expected, New::claim(draft)).await
         });
     }
     let (mut winners, mut told) = (Vec::new(), Vec::new());
@@ -66,7 +66,7 @@ pub(super) async fn version_or_lease_alone_never_wins(trial: &mut Trial) -> Held
     let place = trial.place("guarded")?;
     let first = place.claim(1).await?;
     let second = place.done(&first, Expiry::NewAction).await?;
-    for new in [New::Put(second.clone()), New::Delete, New::Claim(place.draft(3, Effect::Other)?)] {
+    for new in [New::put(second.clone()), New::Delete, New::claim(place.draft(3, Effect::Other)?)] {
         let other_lease = Expected::Record { version: first.version, lease: lease(2) };
         place.must_lose(other_lease, new.clone(), "a write that knows only the version").await?;
         for version in [first.version + 1, first.version - 1] {
@@ -77,7 +77,7 @@ pub(super) async fn version_or_lease_alone_never_wins(trial: &mut Trial) -> Held
         let nowhere = trial.place("nowhere")?;
         nowhere.must_lose(Expected::record(&first), new, "a write over what is absent").await?;
     }
-    place.write(Expected::record(&first), New::Put(second.clone())).await?;
+    place.write(Expected::record(&first), New::put(second.clone())).await?;
     place.must_stand(Some(&second), "a write that knows both").await?;
     Ok(Verdict::Holds)
 }
@@ -90,7 +90,7 @@ pub(super) async fn version_restarts_after_absent(trial: &mut Trial) -> Held {
     let new = place.claim(2).await?;
     must!(old.version == 1 && new.version == 1, "first claims have versions {} and {}", old.version, new.version);
     let late = place.done(&old, Expiry::NewAction).await?;
-    place.must_lose(Expected::record(&old), New::Put(late), "a completion by the lease before").await?;
+    place.must_lose(Expected::record(&old), New::put(late), "a completion by the lease before").await?;
     place.must_lose(Expected::record(&old), New::Delete, "a release by the lease before").await?;
     place.must_stand(Some(&new), "late calls").await?;
     Ok(Verdict::Holds)
@@ -99,7 +99,7 @@ pub(super) async fn version_restarts_after_absent(trial: &mut Trial) -> Held {
 pub(super) async fn too_late_writes_nothing(trial: &mut Trial) -> Held {
     let place = trial.place("late")?;
     let limit = place.read().await?.now.at;
-    let mut swap = place.swap(Expected::Absent, New::Claim(place.draft(1, Effect::Other)?));
+    let mut swap = place.swap(Expected::Absent, New::claim(place.draft(1, Effect::Other)?));
     swap.not_after = Some(limit);
     trial.advance(MILLISECOND).await?;
     let late = place.store.swap(swap.clone()).await?;
@@ -115,7 +115,7 @@ pub(super) async fn too_late_writes_nothing(trial: &mut Trial) -> Held {
 
     trial.advance(MILLISECOND).await?;
     let running = place.standing().await?;
-    for new in [New::Put(place.done(&running, Expiry::NewAction).await?), New::Delete] {
+    for new in [New::put(place.done(&running, Expiry::NewAction).await?), New::Delete] {
         let mut write = place.swap(Expected::record(&running), new);
         write.not_after = swap.not_after;
         let late = place.store.swap(write).await?;
@@ -130,11 +130,11 @@ pub(super) async fn draft_times_are_spans(trial: &mut Trial) -> Held {
         trial.advance(LEASE).await?;
         let place = trial.place(&format!("times-{number}"))?;
         let draft = place.draft(number, Effect::KeyedUpstream)?;
-        let (record, now) = match place.send(Expected::Absent, New::Claim(draft.clone())).await? {
+        let (record, now) = match place.send(Expected::Absent, New::claim(draft.clone())).await? {
             Swapped::Won { record: Some(record), now } => (record, now.at),
             other => return Err(format!("a first claim: {other:?}").into()),
         };
-        must!(record == draft.at(now, None), "a claim at {now} made {record:?}");
+        must!(*record == draft.at(now, None), "a claim at {now} made {record:?}");
         must!(record.lease.until == now.plus(LEASE), "a lease of {LEASE:?} from {now} ends at {}", record.lease.until);
         must!(
             record.lease.attempt_until == now.plus(ATTEMPT),
@@ -150,7 +150,7 @@ pub(super) async fn draft_times_are_spans(trial: &mut Trial) -> Held {
 
 pub(super) async fn repeated_write_finds_itself(trial: &mut Trial) -> Held {
     let place = trial.place("repeated")?;
-    let claim = New::Claim(place.draft(1, Effect::Other)?);
+    let claim = New::claim(place.draft(1, Effect::Other)?);
     let Some(running) = place.write(Expected::Absent, claim.clone()).await? else {
         return Err("a claim won without a record".to_owned().into());
     };
@@ -163,11 +163,11 @@ pub(super) async fn repeated_write_finds_itself(trial: &mut Trial) -> Held {
     }
     let done = place.done(&running, Expiry::NewAction).await?;
     must!(matches!(done.state, State::Done { .. }), "the suite's own completion is {done:?}");
-    for new in [New::Put(done.clone()), New::Delete] {
+    for new in [New::put(done.clone()), New::Delete] {
         let stands = place.standing().await?;
         let after = place.write(Expected::record(&stands), new.clone()).await?;
         place.must_lose(Expected::record(&stands), new, "a repeated write").await?;
-        place.must_stand(after.as_ref(), "a repeated write").await?;
+        place.must_stand(after.as_deref(), "a repeated write").await?;
     }
     Ok(Verdict::Holds)
 }

@@ -28,7 +28,7 @@ async fn must_keep(place: &Place, receipt: Receipt, what: &str) -> Result<(), Br
     let running = place.claim(1).await?;
     let now = place.read().await?.now.at;
     let record = done(&running, receipt, Expiry::NewAction, now)?;
-    place.write(Expected::record(&running), New::Put(record.clone())).await?;
+    place.write(Expected::record(&running), New::put(record.clone())).await?;
     must_come_back(place, &record, what).await
 }
 
@@ -80,11 +80,11 @@ pub(super) async fn states_survive(trial: &mut Trial) -> Held {
         let running = place.claim(2).await?;
         let lease = Lease { holder: holders[number % 2], until: now.plus(MILLISECOND), ..running.lease.clone() };
         let effect = effects[number % 3];
-        let record = Record { version: u64::from(u32::MAX) + 7, effect, lease, state, ..running.clone() };
-        place.write(Expected::record(&running), New::Put(record.clone())).await?;
+        let record = Record { version: u64::from(u32::MAX) + 7, effect, lease, state, ..Record::clone(&running) };
+        place.write(Expected::record(&running), New::put(record.clone())).await?;
         must_come_back(&place, &record, "a record in any state").await?;
         if let Some(Write::Put(spent)) = sweep(&record, Now::at(now.plus(RETENTION))) {
-            place.write(Expected::record(&record), New::Put(spent.clone())).await?;
+            place.write(Expected::record(&record), New::put(spent.clone())).await?;
             must_come_back(&place, &spent, "a record that became Spent").await?;
         }
     }

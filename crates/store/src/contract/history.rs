@@ -1,5 +1,7 @@
 //! Cases of the history: what operators and alarms wrote, and that it is written with the record or not at all.
 
+use std::sync::Arc;
+
 use counterfoil_core::action::{self, Confirmation, Verdict as Said};
 use counterfoil_core::{Expiry, LeaseId, Receipt, Timestamp, Write};
 
@@ -30,11 +32,11 @@ async fn word(place: &Place, said: Said, why: &str) -> Result<Swap, Broken> {
     };
     let (version, id) = (record.version, record.lease.id);
     let new = match action::resolve(Some(&record), version, id, said, Confirmation::OwnerStopped, seen.now) {
-        Ok(Write::Put(record)) => New::Put(record),
+        Ok(Write::Put(record)) => New::put(record),
         Ok(Write::Delete) => New::Delete,
         other => return Err(format!("the suite's own word was refused: {other:?}").into()),
     };
-    let note = Some(note(place, kind, id, seen.now.at, why));
+    let note = Some(Arc::new(note(place, kind, id, seen.now.at, why)));
     Ok(Swap { note, ..place.swap(Expected::record(&record), new) })
 }
 
@@ -60,7 +62,7 @@ pub(super) async fn history_is_in_the_same_write(trial: &mut Trial) -> Held {
     let first = won.note.clone();
     let swapped = place.store.swap(won).await?;
     must!(matches!(swapped, Swapped::Won { .. }), "a first word: {swapped:?}");
-    let mut told: Vec<Note> = first.into_iter().collect();
+    let mut told: Vec<Note> = first.as_deref().cloned().into_iter().collect();
     must_tell(&place, &told, "a word that won and deleted its record").await?;
     let swapped = place.store.swap(lost).await?;
     must!(matches!(swapped, Swapped::Lost { .. }), "a second word on the same version: {swapped:?}");
@@ -70,7 +72,7 @@ pub(super) async fn history_is_in_the_same_write(trial: &mut Trial) -> Held {
     must_tell(&place, &told, "a new claim").await?;
     trial.advance(ATTEMPT).await?;
     let second = word(&place, happened(), "won again").await?;
-    told.extend(second.note.clone());
+    told.extend(second.note.as_deref().cloned());
     let swapped = place.store.swap(second).await?;
     must!(matches!(swapped, Swapped::Won { .. }), "a word on the new claim: {swapped:?}");
     must_tell(&place, &told, "a word on a later record of the same identity").await?;

@@ -142,19 +142,19 @@ impl Place {
         Ok(self.store.read(&self.identity).await?)
     }
 
-    pub(super) async fn record(&self) -> Result<Option<Record>, Broken> {
+    pub(super) async fn record(&self) -> Result<Option<Arc<Record>>, Broken> {
         Ok(self.read().await?.record)
     }
 
     /// The record that must stand.
-    pub(super) async fn standing(&self) -> Result<Record, Broken> {
+    pub(super) async fn standing(&self) -> Result<Arc<Record>, Broken> {
         self.record().await?.ok_or_else(|| format!("nothing stands at {}", self.identity.digest()).into())
     }
 
     /// What the usual claim is answered.
     pub(super) async fn decision(&self) -> Result<Decision, Broken> {
         let seen = self.read().await?;
-        Ok(decide(seen.record.as_ref(), &claim_of(&self.identity, "order")?, seen.now).0)
+        Ok(decide(seen.record.as_deref(), &claim_of(&self.identity, "order")?, seen.now).0)
     }
 
     pub(super) fn draft(&self, number: u8, effect: Effect) -> Result<Draft, Broken> {
@@ -171,7 +171,7 @@ impl Place {
     }
 
     /// A write that nothing stands in the way of.
-    pub(super) async fn write(&self, expected: Expected, new: New) -> Result<Option<Record>, Broken> {
+    pub(super) async fn write(&self, expected: Expected, new: New) -> Result<Option<Arc<Record>>, Broken> {
         match self.send(expected, new).await? {
             Swapped::Won { record, .. } => Ok(record),
             other => Err(format!("a write that expects what stands did not win: {other:?}").into()),
@@ -179,26 +179,26 @@ impl Place {
     }
 
     /// A first claim, which must win.
-    pub(super) async fn claim(&self, number: u8) -> Result<Record, Broken> {
+    pub(super) async fn claim(&self, number: u8) -> Result<Arc<Record>, Broken> {
         self.claim_as(number, Effect::Other).await
     }
 
-    pub(super) async fn claim_as(&self, number: u8, effect: Effect) -> Result<Record, Broken> {
+    pub(super) async fn claim_as(&self, number: u8, effect: Effect) -> Result<Arc<Record>, Broken> {
         let draft = self.draft(number, effect)?;
-        let record = self.write(Expected::Absent, New::Claim(draft)).await?;
+        let record = self.write(Expected::Absent, New::claim(draft)).await?;
         record.ok_or_else(|| "a claim won without a record".to_owned().into())
     }
 
     /// The usual completion of `record`, as a new record at the store's time.
-    pub(super) async fn done(&self, record: &Record, expiry: Expiry) -> Result<Record, Broken> {
+    pub(super) async fn done(&self, record: &Record, expiry: Expiry) -> Result<Arc<Record>, Broken> {
         let now = self.read().await?.now.at;
         done(record, Receipt::new(201, "made"), expiry, now)
     }
 
     /// Completes `record`, which stands.
-    pub(super) async fn complete(&self, record: &Record, expiry: Expiry) -> Result<Record, Broken> {
+    pub(super) async fn complete(&self, record: &Record, expiry: Expiry) -> Result<Arc<Record>, Broken> {
         let done = self.done(record, expiry).await?;
-        self.write(Expected::record(record), New::Put(done.clone())).await?;
+        self.write(Expected::record(record), New::put(done.clone())).await?;
         Ok(done)
     }
 
@@ -209,7 +209,7 @@ impl Place {
     /// Exactly this must stand.
     pub(super) async fn must_stand(&self, want: Option<&Record>, after: &str) -> Result<(), Broken> {
         let stands = self.record().await?;
-        must!(stands.as_ref() == want, "after {after} there must stand {want:?}, and there stands {stands:?}");
+        must!(stands.as_deref() == want, "after {after} there must stand {want:?}, and there stands {stands:?}");
         Ok(())
     }
 
@@ -222,7 +222,7 @@ impl Place {
             }
             other => return Err(format!("{what} did not lose: {other:?}").into()),
         }
-        self.must_stand(before.as_ref(), what).await
+        self.must_stand(before.as_deref(), what).await
     }
 }
 
@@ -231,9 +231,9 @@ pub(super) fn done(
     receipt: Receipt,
     expiry: Expiry,
     now: counterfoil_core::Timestamp,
-) -> Result<Record, Broken> {
+) -> Result<Arc<Record>, Broken> {
     match action::complete(Some(record), record.lease.id, receipt, RETENTION, expiry, now) {
-        Ok(Completed::Write(record)) => Ok(record),
+        Ok(Completed::Write(record)) => Ok(Arc::new(record)),
         other => Err(format!("the suite's own completion was refused: {other:?}").into()),
     }
 }

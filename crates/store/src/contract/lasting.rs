@@ -13,7 +13,7 @@ const TWO_DAYS: i64 = 48 * 3_600_000;
 pub(super) async fn reopened_store_remembers(trial: &mut Trial) -> Held {
     let done = {
         let place = trial.place("done")?;
-        place.complete(&place.claim(1).await?, Expiry::NewAction).await?
+        place.complete(&*place.claim(1).await?, Expiry::NewAction).await?
     };
     let running = trial.place("running")?.claim(2).await?;
     let told = {
@@ -56,7 +56,7 @@ pub(super) async fn reopened_store_remembers(trial: &mut Trial) -> Held {
 
 pub(super) async fn damage_is_no_absence(trial: &mut Trial) -> Held {
     let (place, whole) = (trial.place("damaged")?, trial.place("whole")?);
-    place.complete(&place.claim(1).await?, Expiry::NewAction).await?;
+    place.complete(&*place.claim(1).await?, Expiry::NewAction).await?;
     let kept = whole.claim(2).await?;
     let Some(damaged) = trial.subject.damage(&place.identity) else {
         return Ok(Verdict::NotApplicable("it keeps no bytes that could be damaged"));
@@ -67,7 +67,7 @@ pub(super) async fn damage_is_no_absence(trial: &mut Trial) -> Held {
             Err(error) if error.kind == ErrorKind::Corrupt => {}
             other => return Err(format!("a damaged record was read as {other:?}").into()),
         }
-        let claim = place.swap(Expected::Absent, New::Claim(place.draft(3, Effect::Other)?));
+        let claim = place.swap(Expected::Absent, New::claim(place.draft(3, Effect::Other)?));
         match place.store.swap(claim).await {
             Err(error) if error.kind == ErrorKind::Corrupt => {}
             other => return Err(format!("a claim over a damaged record: {other:?}").into()),
@@ -84,7 +84,7 @@ pub(super) async fn damage_is_no_absence(trial: &mut Trial) -> Held {
 
 pub(super) async fn doubted_clock_forgets_nothing(trial: &mut Trial) -> Held {
     let place = trial.place("receipt")?;
-    place.complete(&place.claim(1).await?, Expiry::NewAction).await?;
+    place.complete(&*place.claim(1).await?, Expiry::NewAction).await?;
     let lapsing = trial.place("lapsing")?;
     lapsing.claim_as(2, Effect::Coupled).await?;
     let Some(stepped) = trial.subject.step_wall(TWO_DAYS) else {
@@ -132,9 +132,9 @@ async fn must_wait(trial: &Trial) -> Result<(), Broken> {
     if other.record().await?.is_none() {
         let running = other.claim(9).await?;
         let done = other.done(&running, Expiry::NewAction).await?;
-        let swapped = other.send(Expected::record(&running), New::Put(done)).await?;
+        let swapped = other.send(Expected::record(&running), New::put(done)).await?;
         must!(matches!(swapped, Swapped::Won { .. }), "a completion while the clock is in doubt: {swapped:?}");
-        other.delete(&other.standing().await?).await?;
+        other.delete(&*other.standing().await?).await?;
     }
     Ok(())
 }

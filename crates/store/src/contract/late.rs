@@ -60,7 +60,7 @@ pub(super) async fn late_calls_touch_nobody(trial: &mut Trial) -> Held {
             bring_about(trial, &gate, &place, end).await?;
             let before = place.record().await?;
             let written = late(&gate, &mut permit, call).await?;
-            place.must_stand(before.as_ref(), &what).await?;
+            place.must_stand(before.as_deref(), &what).await?;
             let ours = before.is_some_and(|record| record.lease.id == permit.lease());
             must!(ours || !written, "{what} was told that it had written");
         }
@@ -116,7 +116,7 @@ async fn bring_about(trial: &Trial, gate: &Gate, place: &Place, end: End) -> Res
             trial.advance(LEASE).await?;
             let mut draft = place.draft(9, Effect::Coupled)?;
             draft.version = running.version + 1;
-            place.write(Expected::record(&running), New::Claim(draft)).await?;
+            place.write(Expected::record(&running), New::claim(draft)).await?;
         }
     }
     if matches!(end, End::Swept | End::SweptThenClaimed | End::SweptToSpent) {
@@ -129,14 +129,14 @@ async fn bring_about(trial: &Trial, gate: &Gate, place: &Place, end: End) -> Res
         let expired = place.standing().await?;
         let mut draft = place.draft(9, Effect::Other)?;
         draft.version = expired.version + 1;
-        place.write(Expected::record(&expired), New::Claim(draft)).await?;
+        place.write(Expected::record(&expired), New::claim(draft)).await?;
     }
     Ok(())
 }
 
 async fn resolve(trial: &Trial, gate: &Gate, place: &Place, verdict: &Said) -> Result<(), Broken> {
     trial.advance(ATTEMPT.max(LEASE)).await?;
-    let seen = Expected::record(&place.standing().await?);
+    let seen = Expected::record(&*place.standing().await?);
     let by = Signed { who: "operator".to_owned(), why: "looked it up".to_owned() };
     let resolved = gate.resolve(&place.identity, seen, verdict, Confirmation::OwnerStopped, &by).await?;
     must!(resolved.is_ok(), "an operator's word was refused: {resolved:?}");

@@ -257,7 +257,7 @@ impl PlantedStore {
             return Err(StoreError::from(counterfoil_core::Error::Corrupt("damaged")));
         }
         let Seen { record: stands, now } = self.inner.read(&swap.identity).await?;
-        let stands = stands.as_ref();
+        let stands = stands.as_deref();
         swap.expected = bend::expected(self.fault, swap.expected, stands);
         let quarantine_before = *locked(&self.quarantine_before);
         swap.new = bend::new(self.fault, swap.new, swap.expected, now.at, quarantine_before);
@@ -271,7 +271,7 @@ impl PlantedStore {
             Fault::GuardsTooSoon if swap.expected.holds(stands) => {
                 tokio::task::yield_now().await;
                 let stands = self.inner.read(&swap.identity).await?.record;
-                swap.expected = stands.as_ref().map_or(Expected::Absent, Expected::record);
+                swap.expected = stands.as_deref().map_or(Expected::Absent, Expected::record);
             }
             Fault::ShowsLosers if !swap.expected.holds(stands) => self.show(&swap, stands).await?,
             _ => {}
@@ -286,7 +286,7 @@ impl PlantedStore {
             (Fault::TellsNothing, Swapped::Lost { now, .. }) => Ok(Swapped::Lost { stands: None, now }),
             (Fault::NotesLosers, lost @ Swapped::Lost { .. }) => {
                 if let Some(note) = swap.note {
-                    self.inner.note(note).await?;
+                    self.inner.note(Note::clone(&note)).await?;
                 }
                 Ok(lost)
             }
@@ -304,13 +304,13 @@ impl PlantedStore {
         let forced = Swap { expected: Expected::record(stands), note: None, ..swap.clone() };
         self.inner.swap(forced).await?;
         self.let_others_go_first(4).await;
-        let back = Swap { expected: Expected::record(shown), new: New::Put(stands.clone()), ..swap.clone() };
+        let back = Swap { expected: Expected::record(shown), new: New::put(stands.clone()), ..swap.clone() };
         self.inner.swap(Swap { note: None, ..back }).await.map(|_| ())
     }
 
     fn answer_early(&self, swap: Swap, now: Now) -> Swapped {
         let record = match &swap.new {
-            New::Claim(draft) => Some(draft.at(now.at, None)),
+            New::Claim(draft) => Some(Arc::new(draft.at(now.at, None))),
             New::Put(record) => Some(record.clone()),
             New::Delete => None,
         };

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use std::sync::Arc;
+
 use counterfoil_core::{Decision, Effect, Expiry, Record, State, Timestamp, Why};
 
 use super::kit::{Held, LEASE, MILLISECOND, Place, RETENTION, Trial, Verdict, must};
@@ -13,11 +15,11 @@ fn is_quarantined(record: &Record) -> bool {
 }
 
 /// A claim of a key that is known to have been used first at `dated`.
-async fn claim_dated(place: &Place, dated: Option<Timestamp>, over: Option<&Record>) -> Result<Record, Broken> {
+async fn claim_dated(place: &Place, dated: Option<Timestamp>, over: Option<&Record>) -> Result<Arc<Record>, Broken> {
     let mut draft = place.draft(50, Effect::Coupled)?;
     draft.dated = dated;
     draft.version = over.map_or(1, |record| record.version + 1);
-    let record = place.write(over.map_or(Expected::Absent, Expected::record), New::Claim(draft)).await?;
+    let record = place.write(over.map_or(Expected::Absent, Expected::record), New::claim(draft)).await?;
     record.ok_or_else(|| "a claim won without a record".to_owned().into())
 }
 
@@ -58,9 +60,9 @@ pub(super) async fn quarantine_judges_take_overs(trial: &mut Trial) -> Held {
     let (young, kept) = (trial.place("young")?, trial.place("kept")?);
     let running = lapsed.claim_as(1, Effect::Coupled).await?;
     let running_young = young.claim_as(2, Effect::Coupled).await?;
-    let done = expired.complete(&expired.claim(3).await?, Expiry::NewAction).await?;
+    let done = expired.complete(&*expired.claim(3).await?, Expiry::NewAction).await?;
     trial.advance(RETENTION).await?;
-    let receipt = kept.complete(&kept.claim(4).await?, Expiry::NewAction).await?;
+    let receipt = kept.complete(&*kept.claim(4).await?, Expiry::NewAction).await?;
     trial.advance(LEASE).await?;
     let before = lapsed.read().await?.now.at;
     trial.store().set_quarantine(Some(before)).await?;

@@ -27,8 +27,9 @@ pub(super) async fn reads_see_what_was_answered(trial: &mut Trial) -> Held {
         trial.advance(MILLISECOND).await?;
         let now = place.read().await?.now.at;
         let renewed = action::renew(Some(&stands), stands.lease.id, LEASE, now)
+            .map(Arc::new)
             .map_err(|refused| format!("the suite's own renewal was refused: {refused:?}"))?;
-        place.write(Expected::record(&stands), New::Put(renewed.clone())).await?;
+        place.write(Expected::record(&stands), New::put(renewed.clone())).await?;
         place.must_stand(Some(&renewed), "a write that was answered").await?;
         stands = renewed;
     }
@@ -78,7 +79,7 @@ pub(super) async fn losing_writes_are_never_seen(trial: &mut Trial) -> Held {
     start.wait().await;
     for number in 2..WRITES {
         let expected = Expected::Record { version: first.version, lease: lease(number) };
-        let lost = place.send(expected, New::Put(marked.clone())).await?;
+        let lost = place.send(expected, New::put(marked.clone())).await?;
         must!(matches!(lost, Swapped::Lost { .. }), "a write with another lease: {lost:?}");
     }
     ended.store(true, Ordering::Release);
@@ -121,8 +122,8 @@ enum Change {
 impl Change {
     async fn make(&self, place: &Place) -> Result<(), Broken> {
         match self {
-            Self::Complete => drop(place.complete(&place.standing().await?, Expiry::NewAction).await?),
-            Self::Delete => place.delete(&place.standing().await?).await?,
+            Self::Complete => drop(place.complete(&*place.standing().await?, Expiry::NewAction).await?),
+            Self::Delete => place.delete(&*place.standing().await?).await?,
             Self::Claim => drop(place.claim(200).await?),
         }
         Ok(())
@@ -146,7 +147,7 @@ pub(super) async fn list_is_complete_and_stable(trial: &mut Trial) -> Held {
     must!(identities(&rows) == made, "21 records were made, and listed in this order: {:?}", identities(&rows));
     for (row, place) in rows.iter().zip(&places) {
         let stands = place.record().await?;
-        must!(row.record.as_ref().ok() == stands.as_ref(), "{:?} is listed, and {stands:?} stands", row.record);
+        must!(row.record.as_ref().ok() == stands.as_deref(), "{:?} is listed, and {stands:?} stands", row.record);
     }
     let unsettled: Vec<Identity> = (0..21).filter(|number| number % 3 != 0).map(|at| made[at].clone()).collect();
     let rows = walk(trial, true, Vec::new()).await?;
@@ -217,10 +218,10 @@ pub(super) async fn about_counts(trial: &mut Trial) -> Held {
     let doubted = trial.place("doubted")?;
     let running = doubted.claim(2).await?;
     let unknown = in_doubt(&running, running.lease.renewed_at)?;
-    doubted.write(Expected::record(&running), New::Put(unknown)).await?;
+    doubted.write(Expected::record(&running), New::put(unknown)).await?;
     trial.place("running")?.claim(3).await?;
     let receipted = trial.place("done")?;
-    let done = receipted.complete(&receipted.claim(4).await?, Expiry::NewAction).await?;
+    let done = receipted.complete(&*receipted.claim(4).await?, Expiry::NewAction).await?;
     let about = trial.store().about().await?;
     let counts = (about.records, about.running, about.unknown);
     must!(counts == (5, 1, 2), "of 5 records 1 runs and 2 are in doubt, and the store says {counts:?}");

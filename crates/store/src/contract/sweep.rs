@@ -1,6 +1,8 @@
 //! Cases of the sweep and of the instants that it goes by: it never changes a decision, and never what it did not
 //! choose. What a sweep does while the clock is in doubt is in `lasting`.
 
+use std::sync::Arc;
+
 use counterfoil_core::{Decision, Effect, Expiry, Record, State, decide};
 use tokio::task::JoinSet;
 
@@ -18,8 +20,8 @@ pub(super) async fn sweep_leaves_unsettled(trial: &mut Trial) -> Held {
     let running = place.claim(9).await?;
     let why = counterfoil_core::Why::Doubted;
     let state = State::Unknown { since: running.claimed_at, why };
-    let unknown = Record { version: 2, state, ..running.clone() };
-    place.write(Expected::record(&running), New::Put(unknown.clone())).await?;
+    let unknown = Arc::new(Record { version: 2, state, ..Record::clone(&running) });
+    place.write(Expected::record(&running), New::put(unknown.clone())).await?;
     left.push((place, unknown));
     for _ in 0..3 {
         trial.advance(RETENTION * 24 * 365).await?;
@@ -34,7 +36,7 @@ pub(super) async fn sweep_leaves_unsettled(trial: &mut Trial) -> Held {
 
 pub(super) async fn retention_ends_at_its_instant(trial: &mut Trial) -> Held {
     let place = trial.place("promised")?;
-    let record = place.complete(&place.claim(1).await?, Expiry::NewAction).await?;
+    let record = place.complete(&*place.claim(1).await?, Expiry::NewAction).await?;
     trial.advance(RETENTION - MILLISECOND).await?;
     let swept = trial.store().sweep(1_000).await?;
     must!(swept == Swept::default(), "one millisecond before expiry a sweep says {swept:?}");
@@ -53,7 +55,7 @@ pub(super) async fn retention_ends_at_its_instant(trial: &mut Trial) -> Held {
 
 pub(super) async fn spent_stays_until_its_time(trial: &mut Trial) -> Held {
     let place = trial.place("refused")?;
-    let done = place.complete(&place.claim(1).await?, Expiry::Refuse(REFUSED)).await?;
+    let done = place.complete(&*place.claim(1).await?, Expiry::Refuse(REFUSED)).await?;
     trial.advance(RETENTION).await?;
     let swept = trial.store().sweep(1_000).await?;
     must!(swept.expired == 1, "at the receipt's expiry a sweep says {swept:?}");
@@ -78,7 +80,7 @@ async fn answers(place: &Place) -> Result<[Decision; 2], Broken> {
     let seen = place.read().await?;
     let same = claim_of(&place.identity, "order")?;
     let other = claim_of(&place.identity, "another order")?;
-    Ok([same, other].map(|claim| decide(seen.record.as_ref(), &claim, seen.now).0))
+    Ok([same, other].map(|claim| decide(seen.record.as_deref(), &claim, seen.now).0))
 }
 
 pub(super) async fn sweep_changes_no_decision(trial: &mut Trial) -> Held {
@@ -117,7 +119,7 @@ pub(super) async fn sweep_is_bounded(trial: &mut Trial) -> Held {
     let mut places = Vec::new();
     for number in 0..9 {
         let place = trial.place(&format!("due-{number}"))?;
-        place.complete(&place.claim(number).await?, Expiry::NewAction).await?;
+        place.complete(&*place.claim(number).await?, Expiry::NewAction).await?;
         places.push(place);
     }
     trial.advance(RETENTION).await?;
@@ -148,7 +150,7 @@ pub(super) async fn sweep_repeats_its_condition(trial: &mut Trial) -> Held {
         let mut places = Vec::new();
         for number in 0..8 {
             let place = trial.place(&format!("reused-{round}-{number}"))?;
-            let done = place.complete(&place.claim(number).await?, Expiry::NewAction).await?;
+            let done = place.complete(&*place.claim(number).await?, Expiry::NewAction).await?;
             places.push((place, done));
         }
         trial.advance(RETENTION).await?;
@@ -171,20 +173,20 @@ pub(super) async fn sweep_repeats_its_condition(trial: &mut Trial) -> Held {
             place.must_stand(Some(&record), "a sweep beside a claim that won").await?;
         }
         for (place, _) in places {
-            place.delete(&place.standing().await?).await?;
+            place.delete(&*place.standing().await?).await?;
         }
     }
     Ok(Verdict::Holds)
 }
 
 /// A claim that finds an expired receipt, or finds that a sweep was faster.
-async fn take(place: Place, done: Record, number: u8) -> Result<(Place, Record), Broken> {
+async fn take(place: Place, done: Arc<Record>, number: u8) -> Result<(Place, Arc<Record>), Broken> {
     let draft = place.draft(number, Effect::Other)?;
     let mut over = draft.clone();
     over.version = done.version + 1;
-    let record = match place.send(Expected::record(&done), New::Claim(over)).await? {
+    let record = match place.send(Expected::record(&done), New::claim(over)).await? {
         Swapped::Won { record, .. } => record,
-        Swapped::Lost { stands: None, .. } => place.write(Expected::Absent, New::Claim(draft)).await?,
+        Swapped::Lost { stands: None, .. } => place.write(Expected::Absent, New::claim(draft)).await?,
         other => return Err(format!("a claim over an expired receipt: {other:?}").into()),
     };
     record.map(|record| (place, record)).ok_or_else(|| "a claim won without a record".to_owned().into())

@@ -40,7 +40,7 @@ async fn release_once(store: &dyn RecordStore, identity: &Identity, leases: &[Le
     let renewed = action::renew(Some(&record), record.lease.id, record.lease.span, seen.now.at);
     let new = match (action::release(Some(&record), record.lease.id), renewed) {
         (Ok(_), _) => New::Delete,
-        (Err(_), Ok(running)) => New::Put(running),
+        (Err(_), Ok(running)) => New::put(running),
         (Err(_), Err(_)) => return Ok(false),
     };
     let (expected, released) = (Expected::record(&record), new == New::Delete);

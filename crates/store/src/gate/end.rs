@@ -1,6 +1,8 @@
 //! The ends of a run, and the operator's word: complete, release, doubt, resolve.
 //! The rules of each belong to `core::action`.
 
+use std::sync::Arc;
+
 use counterfoil_core::action::{self, Completed, Confirmation, Refused, Verdict, Write};
 use counterfoil_core::{Identity, Receipt, Record, State, Timestamp, Why};
 
@@ -46,13 +48,13 @@ impl Gate {
             policy.expiry,
             now,
         )? {
-            Completed::Write(record) => Ok(Some(New::Put(record))),
+            Completed::Write(record) => Ok(Some(New::put(record))),
             Completed::Already => Ok(None),
         };
         match self.change(permit, change).await? {
             Ok(stands) => {
                 points::pass("gate.complete.written");
-                Ok(Ended::Written { expires_at: stands.as_ref().and_then(Record::sweep_at) })
+                Ok(Ended::Written { expires_at: stands.as_deref().and_then(Record::sweep_at) })
             }
             Err(refused) => {
                 Box::pin(self.alarm(permit, refused, receipt.status)).await;
@@ -79,7 +81,7 @@ impl Gate {
         let lease = permit.lease();
         let change = |record: Option<&Record>, _| match action::release(record, lease)? {
             Write::Delete => Ok(Some(New::Delete)),
-            Write::Put(record) => Ok(Some(New::Put(record))),
+            Write::Put(record) => Ok(Some(New::put(record))),
             Write::Claim { .. } => Ok(None),
         };
         match self.change(permit, change).await? {
@@ -104,7 +106,7 @@ impl Gate {
         points::pass("gate.doubt.before-write");
         let lease = permit.lease();
         let change =
-            |record: Option<&Record>, now| action::doubt(record, lease, why, now).map(|record| record.map(New::Put));
+            |record: Option<&Record>, now| Ok(action::doubt(record, lease, why, now)?.map(Arc::new).map(New::Put));
         match self.change(permit, change).await? {
             Ok(_) => Ok(Ended::Written { expires_at: None }),
             Err(refused) => Ok(Ended::Refused(refused)),
@@ -128,9 +130,9 @@ impl Gate {
             return Err(StoreError::not_applied(ErrorKind::Misuse, "there is nothing to resolve where nothing stands"));
         };
         let seen = self.store().read(identity).await?;
-        let write = action::resolve(seen.record.as_ref(), version, lease, verdict.clone(), confirmed, seen.now);
+        let write = action::resolve(seen.record.as_deref(), version, lease, verdict.clone(), confirmed, seen.now);
         let new = match write {
-            Ok(Write::Put(record)) => New::Put(record),
+            Ok(Write::Put(record)) => New::put(record),
             Ok(Write::Delete | Write::Claim { .. }) => New::Delete,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -140,11 +142,17 @@ impl Gate {
         };
         let note =
             Note { identity: identity.clone(), at: seen.now.at, kind, lease, who: by.who.clone(), why: by.why.clone() };
-        let swap = Swap { identity: identity.clone(), expected, new: new.clone(), not_after: None, note: Some(note) };
+        let swap = Swap {
+            identity: identity.clone(),
+            expected,
+            new: new.clone(),
+            not_after: None,
+            note: Some(Arc::new(note)),
+        };
         match self.send(swap, &mut false).await? {
             Swapped::Won { .. } => Ok(Ok(())),
             // A repeat of our own write whose reply was lost finds what it wrote.
-            Swapped::Lost { stands, .. } if is_written(stands.as_ref(), &new) => Ok(Ok(())),
+            Swapped::Lost { stands, .. } if is_written(stands.as_deref(), &new) => Ok(Ok(())),
             Swapped::Lost { .. } | Swapped::TooLate { .. } | Swapped::Held { .. } => Ok(Err(Refused::Changed)),
         }
     }
@@ -169,7 +177,7 @@ impl Gate {
 
 fn is_written(stands: Option<&Record>, new: &New) -> bool {
     match (stands, new) {
-        (Some(stands), New::Put(record)) => stands == record && matches!(stands.state, State::Done { .. }),
+        (Some(stands), New::Put(record)) => *stands == **record && matches!(stands.state, State::Done { .. }),
         (None | Some(_), New::Delete | New::Claim(_)) | (None, New::Put(_)) => false,
     }
 }

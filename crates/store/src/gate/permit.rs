@@ -1,5 +1,6 @@
 //! The right to run, in the hands of the one who has it. How it is used belongs to the gate.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use counterfoil_core::{Digest, Identity, LeaseId, Policy, Record};
@@ -12,14 +13,14 @@ use tokio::time::Instant;
 #[must_use = "a permit that is dropped without an end leaves the action in doubt"]
 pub struct Permit {
     identity: Identity,
-    record: Record,
+    record: Arc<Record>,
     policy: Policy,
     /// Until when a delayed copy of its claim may still land, and its lease lapse again.
     copies_until: Option<Instant>,
 }
 
 impl Permit {
-    pub(crate) const fn new(identity: Identity, record: Record, policy: Policy) -> Self {
+    pub(crate) const fn new(identity: Identity, record: Arc<Record>, policy: Policy) -> Self {
         Self { identity, record, policy, copies_until: None }
     }
 
@@ -37,7 +38,7 @@ impl Permit {
 
     /// The lease's name.
     #[must_use]
-    pub const fn lease(&self) -> LeaseId {
+    pub fn lease(&self) -> LeaseId {
         self.record.lease.id
     }
 
@@ -49,7 +50,7 @@ impl Permit {
 
     /// The record as this permit last saw it.
     #[must_use]
-    pub const fn record(&self) -> &Record {
+    pub const fn record(&self) -> &Arc<Record> {
         &self.record
     }
 
@@ -62,7 +63,7 @@ impl Permit {
         self.copies_until.map(|until| until.saturating_duration_since(Instant::now()))
     }
 
-    pub(crate) fn moved(&mut self, record: Record) {
+    pub(crate) fn moved(&mut self, record: Arc<Record>) {
         self.record = record;
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct Rows {
 struct Row {
     hash: u64,
     identity: Arc<Identity>,
-    record: Record,
+    record: Arc<Record>,
 }
 
 impl Rows {
@@ -39,13 +39,13 @@ impl Rows {
         self.places.find(hash, |position| self.rows.get(&position).is_some_and(|row| *row.identity == *identity))
     }
 
-    pub(super) fn get(&self, hash: u64, identity: &Identity) -> Option<&Record> {
+    pub(super) fn get(&self, hash: u64, identity: &Identity) -> Option<&Arc<Record>> {
         let position = self.position(hash, identity)?;
         self.rows.get(&position).map(|row| &row.record)
     }
 
     /// Writes a record in its place, or as the newest row.
-    pub(super) fn put(&mut self, hash: u64, identity: Identity, record: Record) {
+    pub(super) fn put(&mut self, hash: u64, identity: Identity, record: Arc<Record>) {
         if let State::Done { expires_at, .. } = &record.state {
             self.promised_until = self.promised_until.max(Some(*expires_at));
         }
@@ -108,7 +108,7 @@ impl Rows {
 
     pub(super) fn unsettled(&self) -> impl Iterator<Item = (&Arc<Identity>, &Record)> {
         let rows = self.unsettled.iter().filter_map(|position| self.rows.get(position));
-        rows.map(|row| (&row.identity, &row.record))
+        rows.map(|row| (&row.identity, row.record.as_ref()))
     }
 
     /// Identities that a sweep may change at `now`, longest due first.
@@ -143,6 +143,6 @@ impl Rows {
 
 impl Row {
     fn listed(&self, position: u64) -> Listed {
-        Listed { position, identity: Identity::clone(&self.identity), record: Ok(self.record.clone()) }
+        Listed { position, identity: Identity::clone(&self.identity), record: Ok(Record::clone(&self.record)) }
     }
 }

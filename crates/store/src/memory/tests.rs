@@ -19,23 +19,23 @@ fn identity(key: u8) -> Identity {
 
 fn claim(identity: &Identity, lease: u8) -> New {
     let claim = Claim::new(identity.clone(), Asked::bytes("x"), &Rule::bytes()).unwrap();
-    New::Claim(Draft::new(&claim, &Policy::default(), LeaseId::from_bytes([lease; 16]), None))
+    New::claim(Draft::new(&claim, &Policy::default(), LeaseId::from_bytes([lease; 16]), None))
 }
 
 fn done(record: &Record, expiry: Expiry, now: Timestamp) -> New {
     let receipt = Receipt::new(201, "made");
     match complete(Some(record), record.lease.id, receipt, RETENTION, expiry, now).unwrap() {
-        Completed::Write(record) => New::Put(record),
+        Completed::Write(record) => New::put(record),
         Completed::Already => panic!("it was not done"),
     }
 }
 
 fn swap(store: &MemoryStore, identity: &Identity, new: New) -> Result<Swapped, StoreError> {
-    let expected = stands(store, identity).as_ref().map_or(Expected::Absent, Expected::record);
+    let expected = stands(store, identity).as_deref().map_or(Expected::Absent, Expected::record);
     store.apply(Swap { identity: identity.clone(), expected, new, not_after: None, note: None })
 }
 
-fn stands(store: &MemoryStore, identity: &Identity) -> Option<Record> {
+fn stands(store: &MemoryStore, identity: &Identity) -> Option<Arc<Record>> {
     store.kept().rows.get(store.hashing.of(identity), identity).cloned()
 }
 

@@ -93,9 +93,10 @@ fn outcome(inner: &Inner, entry: &Entry, written: Written, row: &Row) -> Result<
     inner.pace.learn(at);
     let now = counterfoil_core::Now::at(at);
     Ok(match get::<&str>(row, 1)? {
-        "won" => Outcome::Answer(Swapped::Won { record: Some(written.at(at)), now }),
+        "won" => Outcome::Answer(Swapped::Won { record: Some(Arc::new(written.at(at))), now }),
         "lost" => {
-            let stands = rows::standing(row, 4).map_err(|error| rows::named(error, &entry.swap.identity))?;
+            let stands =
+                rows::standing(row, 4).map_err(|error| rows::named(error, &entry.swap.identity))?.map(Arc::new);
             Outcome::Answer(Swapped::Lost { stands, now })
         }
         "late" => Outcome::Answer(Swapped::TooLate { now }),

@@ -2,6 +2,8 @@
 //!
 //! What does not belong here: writes, and what a record means (core).
 
+use std::sync::Arc;
+
 use std::time::Duration;
 
 use counterfoil_core::record::Standing;
@@ -80,7 +82,7 @@ pub(super) async fn read(inner: &Inner, identity: &Identity) -> Result<Seen, Sto
     }
     let at = rows::time(row, 0)?;
     inner.pace.learn(at);
-    let record = rows::standing(row, 2).map_err(|error| rows::named(error, identity))?;
+    let record = rows::standing(row, 2).map_err(|error| rows::named(error, identity))?.map(Arc::new);
     Ok(Seen { record, now: Now::at(at) })
 }
 

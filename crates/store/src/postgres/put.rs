@@ -81,7 +81,7 @@ pub(super) fn outcome(inner: &Inner, swap: &Swap, row: &Row) -> Result<Option<Sw
         "late" => Some(Swapped::TooLate { now }),
         "held" => None,
         _ => {
-            let stands = rows::standing(row, 3).map_err(|error| rows::named(error, &swap.identity))?;
+            let stands = rows::standing(row, 3).map_err(|error| rows::named(error, &swap.identity))?.map(Arc::new);
             Some(Swapped::Lost { stands, now })
         }
     })
@@ -129,7 +129,7 @@ impl<'e> Arrays<'e> {
             Expected::Record { version, lease } => Some((rows::version(version)?, lease.as_bytes().to_vec())),
         };
         let record = match &swap.new {
-            New::Put(record) => Some(record),
+            New::Put(record) => Some(record.as_ref()),
             New::Delete | New::Claim(_) => None,
         };
         let columns = record.map(Columns::of).transpose()?;
@@ -147,7 +147,7 @@ impl<'e> Arrays<'e> {
         self.records.push(bytes);
         self.limits.push(swap.not_after.map(Timestamp::as_millis));
         self.spans.push(record.and_then(span_ms));
-        self.push_note(swap.note.as_ref());
+        self.push_note(swap.note.as_deref());
         Ok(())
     }
 

@@ -101,7 +101,7 @@ fn change(row: &Row, now: Now) -> Option<(Swap, bool)> {
     };
     let new = match sweep(&record, now)? {
         Write::Delete => New::Delete,
-        Write::Put(next) => New::Put(next),
+        Write::Put(next) => New::put(next),
         // No sweep claims.
         Write::Claim { .. } => return None,
     };

@@ -4,6 +4,8 @@
 //! Nothing here is durable before that COMMIT returned. What does not belong here: the writer's own transaction
 //! (`coupled`).
 
+use std::sync::Arc;
+
 use counterfoil_core::action::{Completed, Write, complete, release};
 use counterfoil_core::{Claim, Policy, Receipt, Record, State};
 use rusqlite::{Transaction, TransactionState};
@@ -70,7 +72,7 @@ impl SqliteStore {
             Claimed::Answer(answer) => Ok(self.begun(answer)),
             Claimed::Run { before, running } => {
                 self.put(tx, claim, before, &running)?;
-                Ok(Begun::Execute(Box::new(Permit::new(claim.identity().clone(), *running, policy))))
+                Ok(Begun::Execute(Box::new(Permit::new(claim.identity().clone(), running, policy))))
             }
         }
     }
@@ -109,7 +111,7 @@ impl SqliteStore {
         }
         promise(tx, &done)?;
         let expires_at = done.sweep_at();
-        permit.moved(done);
+        permit.moved(Arc::new(done));
         Ok(Ended::Written { expires_at })
     }
 
@@ -172,7 +174,7 @@ impl SqliteStore {
                     Ok(Claimed::Answer(Executed::Unknown { since, why }))
                 }
                 State::Running | State::Done { .. } | State::Spent { .. } => {
-                    Ok(Claimed::Run { before, running: Box::new(running) })
+                    Ok(Claimed::Run { before, running: Arc::new(running) })
                 }
             },
             // One record has one rule.
@@ -210,7 +212,7 @@ impl SqliteStore {
 /// What a claim inside a caller's transaction comes to.
 enum Claimed<E> {
     Answer(Executed<E>),
-    Run { before: Option<Guarded>, running: Box<Record> },
+    Run { before: Option<Guarded>, running: Arc<Record> },
 }
 
 /// The effect ended the caller's transaction.

@@ -178,7 +178,7 @@ impl Inner {
         let (mut claim, mut effect) = (Box::new(claim), effect);
         for _ in 0..LESSONS_MAX {
             let seen = self.read(claim.identity()).await?;
-            if let Some(end) = self.answered(seen.record.as_ref(), &mut claim, &policy, seen.now) {
+            if let Some(end) = self.answered(seen.record.as_deref(), &mut claim, &policy, seen.now) {
                 return Ok(end);
             }
             let (runner, promise) = (Runner::draw(self.holder())?, policy.clone());
@@ -208,7 +208,7 @@ impl Inner {
         let (mut claim, mut effect) = (Box::new(claim), effect);
         for _ in 0..LESSONS_MAX {
             let seen = self.read_blocking(claim.identity())?;
-            if let Some(end) = self.answered(seen.record.as_ref(), &mut claim, &policy, seen.now) {
+            if let Some(end) = self.answered(seen.record.as_deref(), &mut claim, &policy, seen.now) {
                 return Ok(end);
             }
             let (runner, promise) = (Runner::draw(self.holder())?, policy.clone());

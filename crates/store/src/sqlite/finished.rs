@@ -5,6 +5,7 @@
 //! the seam has no rules: it is forgotten then. What does not belong here: whether the file is trusted (`recovery`), and
 //! expiry itself (core).
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use counterfoil_core::record::Standing;
@@ -23,7 +24,7 @@ const OVERHEAD: usize = 640;
 
 /// The records, the most wanted of them, within a bound.
 pub(super) struct Finished {
-    records: Cache<Identity, Record, Bytes>,
+    records: Cache<Identity, Arc<Record>, Bytes>,
     /// How often one may have been replaced in this process.
     replaced: AtomicU64,
 }
@@ -32,8 +33,8 @@ pub(super) struct Finished {
 #[derive(Clone)]
 struct Bytes;
 
-impl Weighter<Identity, Record> for Bytes {
-    fn weight(&self, identity: &Identity, record: &Record) -> u64 {
+impl Weighter<Identity, Arc<Record>> for Bytes {
+    fn weight(&self, identity: &Identity, record: &Arc<Record>) -> u64 {
         let named = identity.scope.as_bytes().len() + identity.operation.as_str().len() + identity.key.as_str().len();
         let (headers, body) = match &record.state {
             State::Done { receipt, .. } => (header_bytes(receipt), body_bytes(receipt)),
@@ -61,7 +62,7 @@ impl Finished {
     }
 
     /// The record under `identity`, if it is known to be finished and its receipt lives at `now`.
-    pub(super) fn get(&self, identity: &Identity, now: Now) -> Option<Record> {
+    pub(super) fn get(&self, identity: &Identity, now: Now) -> Option<Arc<Record>> {
         let record = self.records.get(identity)?;
         if matches!(record.standing(now), Standing::Done { .. }) {
             return Some(record);
@@ -76,7 +77,7 @@ impl Finished {
     }
 
     /// Keeps a record that was read from the file, if it is finished.
-    pub(super) fn keep(&self, identity: &Identity, record: &Record, before: u64) {
+    pub(super) fn keep(&self, identity: &Identity, record: &Arc<Record>, before: u64) {
         match &record.state {
             State::Done { receipt, .. } if body_bytes(receipt) <= BODY_MAX => {
                 self.records.insert(identity.clone(), record.clone());

@@ -147,7 +147,7 @@ impl Inner {
         let conn = loan.conn.as_ref().ok_or_else(super::recovery::closed)?;
         self.refresh(conn)?;
         let before = self.readers.finished.before();
-        let record = rows::select(conn, identity)?;
+        let record = rows::select(conn, identity)?.map(Arc::new);
         // A commit that failed meanwhile may have been seen.
         self.trusted()?;
         if let Some(record) = &record {

@@ -2,6 +2,8 @@
 //!
 //! What does not belong here: what is written and whether it should be (core, the gate).
 
+use std::sync::Arc;
+
 use counterfoil_core::{Identity, Record, State};
 use rusqlite::Connection;
 
@@ -27,15 +29,15 @@ pub(super) fn swap(batch: &Batch<'_>, swap: &Swap) -> Result<Swapped, StoreError
         return Ok(Swapped::TooLate { now });
     }
     let record = match &swap.new {
-        New::Claim(draft) => Some(draft.at(now.at, batch.quarantine.get())),
+        New::Claim(draft) => Some(Arc::new(draft.at(now.at, batch.quarantine.get()))),
         New::Put(record) => Some(record.clone()),
         New::Delete => None,
     };
     let won = match &swap.note {
         // One statement is undone by itself where it fails.
-        None => write(batch, swap, record.as_ref())?,
+        None => write(batch, swap, record.as_deref())?,
         Some(noted) => batch.alone(|| {
-            let won = write(batch, swap, record.as_ref())?;
+            let won = write(batch, swap, record.as_deref())?;
             if won {
                 note(batch.conn, noted)?;
             }
@@ -48,7 +50,7 @@ pub(super) fn swap(batch: &Batch<'_>, swap: &Swap) -> Result<Swapped, StoreError
         }
         return Ok(Swapped::Won { record, now });
     }
-    Ok(Swapped::Lost { stands: rows::select(batch.conn, &swap.identity)?, now })
+    Ok(Swapped::Lost { stands: rows::select(batch.conn, &swap.identity)?.map(Arc::new), now })
 }
 
 fn write(batch: &Batch<'_>, swap: &Swap, record: Option<&Record>) -> Result<bool, StoreError> {

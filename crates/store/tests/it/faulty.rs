@@ -27,7 +27,7 @@ fn claim(key: &str) -> Claim {
 
 fn insert(key: &str, lease: u8) -> Swap {
     let draft = Draft::new(&claim(key), &Policy::default(), LeaseId::from_bytes([lease; 16]), None);
-    let new = New::Claim(draft);
+    let new = New::claim(draft);
     Swap { identity: identity(key), expected: Expected::Absent, new, not_after: None, note: None }
 }
 
@@ -38,7 +38,7 @@ fn start() -> (TestClock, Faulty<MemoryStore>) {
 }
 
 async fn stands(store: &Faulty<MemoryStore>, key: &str) -> Option<Record> {
-    store.inner().read(&identity(key)).await.unwrap().record
+    store.inner().read(&identity(key)).await.unwrap().record.map(Arc::unwrap_or_clone)
 }
 
 struct Quiet;

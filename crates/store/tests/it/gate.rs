@@ -59,7 +59,7 @@ impl World {
     }
 
     async fn stands(&self) -> Option<Record> {
-        self.store.inner().read(&identity()).await.unwrap().record
+        self.store.inner().read(&identity()).await.unwrap().record.map(Arc::unwrap_or_clone)
     }
 
     async fn resolve(&self, verdict: Verdict) -> Result<(), Refused> {

@@ -43,12 +43,12 @@ pub(super) fn new(
     quarantine_before: Option<Timestamp>,
 ) -> New {
     match (fault, new) {
-        (Fault::IgnoresQuarantine, New::Claim(draft)) => New::Put(draft.at(now, None)),
+        (Fault::IgnoresQuarantine, New::Claim(draft)) => New::put(draft.at(now, None)),
         (Fault::QuarantinesInsertsOnly, New::Claim(draft)) if expected != Expected::Absent => {
-            New::Put(draft.at(now, None))
+            New::put(draft.at(now, None))
         }
-        (Fault::TimesFromElsewhere, New::Claim(draft)) => New::Put(draft.at(now.minus(MILLISECOND), quarantine_before)),
-        (_, New::Put(record)) => New::Put(put(fault, record)),
+        (Fault::TimesFromElsewhere, New::Claim(draft)) => New::put(draft.at(now.minus(MILLISECOND), quarantine_before)),
+        (_, New::Put(record)) => New::put(put(fault, Record::clone(&record))),
         (_, new) => new,
     }
 }

@@ -20,17 +20,17 @@ fn identity(key: &str) -> Identity {
     Identity::new(Scope::single_tenant(), Operation::new("keep").unwrap(), Key::new(key).unwrap())
 }
 
-fn running() -> Record {
+fn running() -> Arc<Record> {
     let claim = Claim::new(identity("any"), Asked::bytes("asked"), &Rule::bytes()).unwrap();
-    Draft::new(&claim, &Policy::default(), LeaseId::from_bytes([1; 16]), None).at(at(0).at, None)
+    Arc::new(Draft::new(&claim, &Policy::default(), LeaseId::from_bytes([1; 16]), None).at(at(0).at, None))
 }
 
 /// Finished at second 0, with a body of so many bytes.
-fn finished(bytes: usize) -> Record {
+fn finished(bytes: usize) -> Arc<Record> {
     let (running, receipt) = (running(), Receipt::new(200, vec![b'x'; bytes]));
     let done = complete(Some(&running), running.lease.id, receipt, RETENTION, Expiry::NewAction, at(0).at);
     match done.unwrap() {
-        Completed::Write(record) => record,
+        Completed::Write(record) => Arc::new(record),
         Completed::Already => panic!("it runs"),
     }
 }
@@ -49,7 +49,7 @@ fn a_receipt_is_kept_until_the_second_it_expires() {
 #[test]
 fn only_short_finished_records_are_kept() {
     let kept = Finished::new();
-    let check = |key: &str, record: Record, wanted: bool| {
+    let check = |key: &str, record: Arc<Record>, wanted: bool| {
         kept.keep(&identity(key), &record, kept.before());
         assert_eq!(kept.get(&identity(key), at(0)), wanted.then_some(record), "{key}");
     };

@@ -48,9 +48,9 @@ fn claim(key: &str) -> Claim {
 
 fn claiming(key: &str, lease: u8) -> Swap {
     let draft = Draft::new(&claim(key), &Policy::default(), LeaseId::from_bytes([lease; 16]), None);
-    Swap { identity: identity(key), expected: Expected::Absent, new: New::Claim(draft), not_after: None, note: None }
+    Swap { identity: identity(key), expected: Expected::Absent, new: New::claim(draft), not_after: None, note: None }
 }
 
 async fn record(store: &dyn RecordStore, key: &str) -> Option<Record> {
-    store.read(&identity(key)).await.unwrap().record
+    store.read(&identity(key)).await.unwrap().record.map(std::sync::Arc::unwrap_or_clone)
 }

@@ -137,7 +137,7 @@ async fn a_record_under_another_rule_is_compared_under_that_rule() {
 async fn stands(store: &counterfoil_store::SqliteStore, effect: Effect) {
     let policy = Policy { effect, ..policy() };
     let draft = Draft::new(&claim("a"), &policy, LeaseId::from_bytes([7; 16]), None);
-    let new = New::Claim(draft);
+    let new = New::claim(draft);
     let swap = Swap { identity: identity("a"), expected: Expected::Absent, new, not_after: None, note: None };
     assert!(matches!(store.swap(swap).await.unwrap(), Swapped::Won { .. }));
 }

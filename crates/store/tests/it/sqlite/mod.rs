@@ -107,24 +107,24 @@ fn draft(key: &str, lease: u8, store: &SqliteStore) -> Draft {
 }
 
 fn claiming(key: &str, lease: u8, store: &SqliteStore) -> Swap {
-    let new = New::Claim(draft(key, lease, store));
+    let new = New::claim(draft(key, lease, store));
     Swap { identity: identity(key), expected: Expected::Absent, new, not_after: None, note: None }
 }
 
 fn put(key: &str, before: &Record, next: Record) -> Swap {
     let expected = Expected::record(before);
-    Swap { identity: identity(key), expected, new: New::Put(next), not_after: None, note: None }
+    Swap { identity: identity(key), expected, new: New::put(next), not_after: None, note: None }
 }
 
 async fn claimed(store: &SqliteStore, key: &str, lease: u8) -> Record {
     match store.swap(claiming(key, lease, store)).await.unwrap() {
-        Swapped::Won { record: Some(record), .. } => record,
+        Swapped::Won { record: Some(record), .. } => Arc::unwrap_or_clone(record),
         other => panic!("{key} was not claimed: {other:?}"),
     }
 }
 
 async fn record(store: &SqliteStore, key: &str) -> Option<Record> {
-    store.read(&identity(key)).await.unwrap().record
+    store.read(&identity(key)).await.unwrap().record.map(Arc::unwrap_or_clone)
 }
 
 /// An effect that makes one order.

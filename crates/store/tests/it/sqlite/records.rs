@@ -73,7 +73,7 @@ async fn a_swap_wins_only_over_exactly_what_it_expects() {
     (deleted.expected, deleted.new) = (Expected::Absent, New::Delete);
     for swap in [other_version, other_lease, absent, deleted] {
         match store.swap(swap).await.unwrap() {
-            Swapped::Lost { stands, .. } => assert_eq!(stands.as_ref(), Some(&running)),
+            Swapped::Lost { stands, .. } => assert_eq!(stands.as_deref(), Some(&running)),
             other => panic!("{other:?}"),
         }
     }
@@ -118,7 +118,7 @@ async fn a_note_is_written_with_its_swap_or_not_at_all() {
         why: "the bank says so".to_owned(),
     };
     let mut settled = put("a", &running, done(&running, &store, "x"));
-    settled.note = Some(note.clone());
+    settled.note = Some(note.clone().into());
     place.outside().execute_batch("ALTER TABLE counterfoil_history RENAME TO hidden").unwrap();
     store.swap(settled.clone()).await.unwrap_err();
     assert!(matches!(record(&store, "a").await.unwrap().state, State::Running), "the record alone was written");
