@@ -281,7 +281,9 @@ impl Gate {
                 // The first copy of our own deletion was applied, and its reply was lost.
                 Swapped::Lost { stands: None, .. } if deletes && doubtful => return Ok(Ok(None)),
                 Swapped::Lost { stands: other, .. } => stands = other,
-                Swapped::TooLate { .. } | Swapped::Held { .. } => stands = self.store.read(permit.identity()).await?.record,
+                Swapped::TooLate { .. } | Swapped::Held { .. } => {
+                    stands = self.store.read(permit.identity()).await?.record
+                }
             }
         }
         Err(StoreError::not_applied(ErrorKind::Busy, "the record changed too often while it was written: try again"))

@@ -205,7 +205,8 @@ fn started(place: &Place, options: &Options) -> Result<(Runtime, Arc<Pool>), Sto
 
 /// That the server keeps what it commits and is no follower; its time, and the quarantine.
 async fn suitable(lent: &mut Lent, deadline: Instant) -> Result<(Timestamp, Option<Timestamp>), StoreError> {
-    let statement = "SELECT counterfoil.clock(), quarantine_before, current_setting('fsync') = 'on', pg_is_in_recovery()
+    let statement =
+        "SELECT counterfoil.clock(), quarantine_before, current_setting('fsync') = 'on', pg_is_in_recovery()
       FROM counterfoil.store";
     let rows = lent.query(Intent::Reads, "the store could not be opened", statement, &[], deadline).await?;
     let unsuitable = |detail: &str| StoreError::not_applied(ErrorKind::Unavailable, detail);
