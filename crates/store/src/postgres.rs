@@ -99,6 +99,14 @@ impl PostgresStore {
         Ok(Arc::new(Self { inner: Arc::new(inner), runtime: Some(runtime) }))
     }
 
+    /// How `url` is shown: without its password and its options.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Misuse`] where it cannot be read; the error holds nothing of it.
+    pub fn shown(url: &str) -> Result<String, StoreError> {
+        Place::new(url, &Options::default()).map(|place| place.to_string())
+    }
+
     async fn opening(place: Place, options: Options, runtime: Handle, pool: Arc<Pool>) -> Result<Inner, StoreError> {
         let deadline = Instant::now() + options.connect_timeout + options.call_timeout;
         let mut lent = pool.lend(deadline).await?;

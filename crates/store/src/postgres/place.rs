@@ -46,6 +46,9 @@ impl Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("postgres://")?;
+        if let Some(user) = self.config.get_user() {
+            write!(f, "{user}@")?;
+        }
         let ports = self.config.get_ports();
         for (at, host) in self.config.get_hosts().iter().enumerate() {
             if at > 0 {

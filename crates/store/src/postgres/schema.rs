@@ -21,7 +21,9 @@ const NEWEST: i32 = 1;
 /// Held while the schema is changed, so that processes that start together change it once.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1668247156, 0)";
 
-const STANDS: &str = "SELECT to_regclass('counterfoil.migration') IS NOT NULL";
+/// Not `to_regclass`: it would answer from what this session knew before it waited for the lock.
+const STANDS: &str = "SELECT EXISTS (SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+  WHERE n.nspname = 'counterfoil' AND c.relname = 'migration')";
 const VERSION: &str = "SELECT max(version) FROM counterfoil.migration";
 
 /// Which schema a database has.

@@ -16,11 +16,11 @@ fn check(url: &str, want: Option<&str>) {
 #[test]
 fn addresses_are_shown_without_their_secrets() {
     for (url, want) in [
-        ("postgres://ann:s3cret@db.test/shop", Some("postgres://db.test:5432/shop")),
-        ("postgresql://ann:s3cret@db.test:6000/shop?sslmode=require", Some("postgres://db.test:6000/shop")),
-        ("postgres://ann:s3cret@a.test:1,b.test:2/shop", Some("postgres://a.test:1,b.test:2/shop")),
-        ("postgres://ann:s3cret@[::1]:5433/shop", Some("postgres://[::1]:5433/shop")),
-        ("postgres://ann@db.test", Some("postgres://db.test:5432/ann")),
+        ("postgres://ann:s3cret@db.test/shop", Some("postgres://ann@db.test:5432/shop")),
+        ("postgresql://ann:s3cret@db.test:6000/shop?sslmode=require", Some("postgres://ann@db.test:6000/shop")),
+        ("postgres://ann:s3cret@a.test:1,b.test:2/shop", Some("postgres://ann@a.test:1,b.test:2/shop")),
+        ("postgres://ann:s3cret@[::1]:5433/shop", Some("postgres://ann@[::1]:5433/shop")),
+        ("postgres://ann@db.test", Some("postgres://ann@db.test:5432/ann")),
         ("postgres://", None),
         ("mysql://ann:s3cret@db.test/shop", None),
         ("postgres://ann:s3cret@db.test:port/shop", None),

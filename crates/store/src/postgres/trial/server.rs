@@ -85,7 +85,7 @@ impl Server {
             .output()?;
         succeeded("initdb", &made)?;
         let mut conf = fs::OpenOptions::new().append(true).open(data.join("postgresql.conf"))?;
-        write!(conf, "{SETTINGS}{}\n", settings.join("\n"))?;
+        writeln!(conf, "{SETTINGS}{}", settings.join("\n"))?;
         let server = Self {
             directory,
             programs,

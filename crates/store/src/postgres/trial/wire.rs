@@ -38,6 +38,7 @@ struct Rules {
     delay: Duration,
     lose_reply_of: Option<String>,
     hold_request_of: Option<String>,
+    counting: Option<(String, usize)>,
 }
 
 impl Shared {
@@ -80,7 +81,18 @@ impl Wire {
         self.shared.lost.notified().await;
     }
 
-    /// The next request that holds `text` is kept back until [`Wire::release`].
+    /// From now on, requests that hold `text` are counted.
+    pub fn count(&self, text: &str) {
+        self.shared.rules().counting = Some((text.to_owned(), 0));
+    }
+
+    /// How many there were.
+    #[must_use]
+    pub fn counted(&self) -> usize {
+        self.shared.rules().counting.as_ref().map_or(0, |(_, count)| *count)
+    }
+
+    /// The next request that holds `text` is kept back until [`Wire::release`], and its reply is lost.
     pub fn hold_request_of(&self, text: &str) {
         self.shared.rules().hold_request_of = Some(text.to_owned());
     }
@@ -141,11 +153,17 @@ async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, shared: Arc<S
             if takes(&mut rules.lose_reply_of, bytes) {
                 *losing.lock().unwrap_or_else(PoisonError::into_inner) = true;
             }
+            if let Some((text, count)) = &mut rules.counting
+                && holds(bytes, text.as_bytes())
+            {
+                *count += 1;
+            }
             (rules.delay, takes(&mut rules.hold_request_of, bytes))
         };
         if hold {
             shared.held.notify_one();
             shared.released.notified().await;
+            *losing.lock().unwrap_or_else(PoisonError::into_inner) = true;
         }
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;

@@ -14,7 +14,8 @@ use counterfoil_store::{ErrorKind, StoreError};
 use super::Place;
 
 struct InPostgres {
-    server: Arc<Server>,
+    /// Emptied for each case.
+    place: Place,
     /// Through which port; the server's own or a pooler's.
     port: u16,
 }
@@ -40,7 +41,9 @@ impl Opened {
 impl Maker for InPostgres {
     fn fresh(&self) -> Answer<'_, Box<dyn Subject>> {
         Box::pin(async move {
-            let mut opened = Opened { place: Place::on(&self.server).await, port: self.port, store: None };
+            let place =
+                Place { time: self.place.time.anew().await.map_err(failed)?, database: self.place.database.clone() };
+            let mut opened = Opened { place, port: self.port, store: None };
             opened.open().await?;
             let subject: Box<dyn Subject> = Box::new(opened);
             Ok(subject)
@@ -54,7 +57,7 @@ impl Subject for Opened {
     }
 
     fn advance(&self, by: Duration) -> Answer<'_, ()> {
-        Box::pin(std::future::ready(self.place.time.advance(by).map_err(failed)))
+        Box::pin(async move { self.place.time.advance(by).await.map_err(failed) })
     }
 
     fn step_wall(&self, _millis: i64) -> Option<Answer<'_, ()>> {
@@ -92,12 +95,12 @@ async fn must_hold(make: &InPostgres) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_contract_holds() {
     let server = Server::shared().unwrap();
-    must_hold(&InPostgres { port: server.port(), server }).await;
+    must_hold(&InPostgres { port: server.port(), place: Place::on(&server).await }).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_contract_holds_through_a_pooler_in_transaction_mode() {
     let server = Server::shared().unwrap();
     let bouncer = Bouncer::start(&server, 4).unwrap();
-    must_hold(&InPostgres { port: bouncer.port(), server }).await;
+    must_hold(&InPostgres { port: bouncer.port(), place: Place::on(&server).await }).await;
 }

@@ -1,7 +1,12 @@
 //! The PostgreSQL store on private servers: the public contract, and what only this store promises.
 //! Tests of private parts are beside them in `src`.
 
+mod batch;
 mod contract;
+mod faults;
+mod plans;
+mod schema;
+mod servers;
 
 use std::sync::Arc;
 
@@ -24,7 +29,7 @@ impl Place {
 
     async fn on(server: &Arc<Server>) -> Self {
         let database = server.with_store().await.unwrap();
-        Self { time: TestTime::of(&database), database }
+        Self { time: TestTime::of(&database).await.unwrap(), database }
     }
 
     fn options(&self) -> Options {
