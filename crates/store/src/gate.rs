@@ -36,7 +36,7 @@ const WRITE_DEADLINE: Duration = Duration::from_secs(5);
 const REPEAT_PAUSE: Duration = Duration::from_millis(50);
 
 /// What is said to be left of a run whose claim is not committed yet, so that nobody can see its lease.
-const HELD_FOR: Duration = Duration::from_secs(1);
+pub(crate) const HELD_FOR: Duration = Duration::from_secs(1);
 
 /// The answer to a claim, carried out.
 #[derive(Debug)]

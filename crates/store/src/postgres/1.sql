@@ -214,7 +214,7 @@ CREATE FUNCTION counterfoil.put(
     note_whos         text[],
     note_whys         text[],
     patient           boolean,
-    lock_ms           bigint
+    lock_ms           bigint      -- null: what the transaction says already
 ) RETURNS TABLE (
     item integer, outcome text, at bigint,
     stands_version bigint, stands_lease bytea, stands_claimed bigint, stands_from bigint, stands_expires bigint,
@@ -227,7 +227,9 @@ DECLARE
     found_id bigint;
 BEGIN
     PERFORM counterfoil.be_durable();
-    PERFORM set_config('lock_timeout', lock_ms::text, true);
+    IF lock_ms IS NOT NULL THEN
+        PERFORM set_config('lock_timeout', lock_ms::text, true);
+    END IF;
     FOR i IN 1 .. cardinality(keys) LOOP
         item := i;
         outcome := 'lost';

@@ -157,7 +157,7 @@ impl Inner {
 }
 
 /// Refuses what has waited too long to be sent.
-fn in_time(entries: Vec<Entry>) -> Vec<Entry> {
+pub(super) fn in_time(entries: Vec<Entry>) -> Vec<Entry> {
     let now = Instant::now();
     let (late, rest): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(|entry| entry.deadline < now);
     late.into_iter().for_each(|entry| entry.answer(Err(fault::no_room())));

@@ -2,6 +2,7 @@
 //! Tests of private parts are beside them in `src`.
 
 mod batch;
+mod caller;
 mod contract;
 mod faults;
 mod plans;
