@@ -4,6 +4,7 @@
 //! transaction. PROTOCOL section 7 says what must be kept; each part has a file of its own. The statements that guard
 //! writes are in plain SQL files. No rule of records belongs here (core).
 
+mod caller;
 mod claim;
 mod fault;
 mod list;
@@ -15,6 +16,7 @@ mod put;
 mod queue;
 mod rows;
 mod schema;
+mod settlement;
 mod sweep;
 mod tls;
 #[cfg(feature = "contract")]
@@ -61,6 +63,8 @@ pub struct PostgresStore {
 /// What the calls under way share.
 struct Inner {
     place: Place,
+    /// Which store it is, wherever it is reached.
+    id: String,
     options: Options,
     runtime: Handle,
     pool: Arc<Pool>,
@@ -120,11 +124,12 @@ impl PostgresStore {
                 return Err(StoreError::not_applied(ErrorKind::Unavailable, detail));
             }
         }
-        let (now, quarantine) = suitable(&mut lent, deadline).await?;
+        let Suitable { id, now, quarantine } = suitable(&mut lent, deadline).await?;
         drop(lent);
         Ok(Inner {
             pace: Pace::new(options.clock.clone(), now),
             place,
+            id,
             options,
             runtime,
             pool,
@@ -211,11 +216,18 @@ fn started(place: &Place, options: &Options) -> Result<(Runtime, Arc<Pool>), Sto
     Ok((runtime, pool))
 }
 
+/// What a store begins with.
+struct Suitable {
+    id: String,
+    now: Timestamp,
+    quarantine: Option<Timestamp>,
+}
+
 /// That the server keeps what it commits and is no follower; its time, and the quarantine.
-async fn suitable(lent: &mut Lent, deadline: Instant) -> Result<(Timestamp, Option<Timestamp>), StoreError> {
+async fn suitable(lent: &mut Lent, deadline: Instant) -> Result<Suitable, StoreError> {
     let statement =
-        "SELECT counterfoil.clock(), quarantine_before, current_setting('fsync') = 'on', pg_is_in_recovery()
-      FROM counterfoil.store";
+        "SELECT counterfoil.clock(), quarantine_before, current_setting('fsync') = 'on', pg_is_in_recovery(),
+      id FROM counterfoil.store";
     let rows = lent.query(Intent::Reads, "the store could not be opened", statement, &[], deadline).await?;
     let unsuitable = |detail: &str| StoreError::not_applied(ErrorKind::Unavailable, detail);
     let row = rows.first().ok_or_else(|| unsuitable("the store has no row of its own: restore it from a backup"))?;
@@ -225,7 +237,8 @@ async fn suitable(lent: &mut Lent, deadline: Instant) -> Result<(Timestamp, Opti
     if !rows::get::<bool>(row, 2)? {
         return Err(unsuitable("the server runs with fsync = off and may lose what it commits: switch it on"));
     }
-    Ok((rows::time(row, 0)?, rows::get::<Option<i64>>(row, 1)?.map(Timestamp::from_millis)))
+    let quarantine = rows::get::<Option<i64>>(row, 1)?.map(Timestamp::from_millis);
+    Ok(Suitable { id: rows::get(row, 4)?, now: rows::time(row, 0)?, quarantine })
 }
 
 /// A call whose task ended before its answer.
@@ -335,7 +348,15 @@ impl RecordStore for PostgresStore {
     }
 
     fn swap(&self, swap: Swap) -> Answer<'_, Swapped> {
-        Box::pin(self.run(Intent::Writes, self.inner.clone().swap(swap)))
+        Box::pin(self.run(Intent::Writes, self.inner.clone().swap(swap, false)))
+    }
+
+    fn try_swap(&self, swap: Swap) -> Answer<'_, Swapped> {
+        Box::pin(self.run(Intent::Writes, self.inner.clone().swap(swap, true)))
+    }
+
+    fn takes_permits(&self) -> bool {
+        true
     }
 
     fn list(&self, query: Query) -> Answer<'_, Page> {

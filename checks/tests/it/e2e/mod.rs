@@ -9,6 +9,7 @@ mod files;
 mod nginx;
 mod nginx_behind;
 mod nginx_front;
+mod postgres;
 mod process;
 mod proxied;
 mod python;

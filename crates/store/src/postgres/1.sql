@@ -42,7 +42,7 @@ CREATE TABLE counterfoil.record (
     -- The guard of every write: both together, never one of them alone.
     version      bigint NOT NULL,
     lease        bytea NOT NULL,
-    -- 1 running, 2 unknown, 3 done, 4 spent.
+    -- 1 running, 2 unknown, 3 done, 4 spent, 5 unknown because it was answered without a receipt.
     state        smallint NOT NULL,
     -- When the action was first claimed.
     claimed_at   bigint NOT NULL,
@@ -52,11 +52,19 @@ CREATE TABLE counterfoil.record (
     expires_at   bigint,
     -- The whole record as versioned bytes with a checksum.
     record       bytea NOT NULL,
+    -- Where an application may settle the record in its own transaction: the identity's digest, which its permit names,
+    -- and what its receipt will be promised, in milliseconds.
+    digest       bytea,
+    retention_ms bigint,
+    refuse_ms    bigint,
+    -- What it settled: `record` is then what it was before, and both together are the record.
+    settlement   bytea,
     UNIQUE (scope, operation, key)
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.05, autovacuum_analyze_scale_factor = 0.05);
 
 CREATE INDEX record_due ON counterfoil.record (expires_at, id) WHERE expires_at IS NOT NULL;
 CREATE INDEX record_unsettled ON counterfoil.record (id) WHERE expires_at IS NULL;
+CREATE INDEX record_digest ON counterfoil.record (digest) WHERE digest IS NOT NULL;
 
 -- What operators and alarms said of an identity. It outlives the record.
 CREATE TABLE counterfoil.history (
@@ -105,17 +113,21 @@ CREATE FUNCTION counterfoil.claim(
     claimed_ats       bigint[],   -- null: now
     records           bytea[],
     limits            bigint[],   -- null: none
+    digests           bytea[],    -- null: no application may settle it
+    retentions        bigint[],
+    refusals          bigint[],
     quarantine        bigint
 ) RETURNS TABLE (
     item integer, outcome text, at bigint, quarantined bigint,
     stands_version bigint, stands_lease bytea, stands_claimed bigint, stands_from bigint, stands_expires bigint,
-    stands_record bytea
+    stands_record bytea, stands_settlement bytea
 )
 LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_variable
 DECLARE
-    stands counterfoil.record;
-    free   boolean;
+    stands   counterfoil.record;
+    free     boolean;
+    promised bigint;
 BEGIN
     PERFORM counterfoil.be_durable();
     -- Shared by all claims and alone for whoever sets a quarantine, so that no claim is under way when one begins.
@@ -142,9 +154,11 @@ BEGIN
                 outcome := 'late';
             ELSIF stands.id IS NULL AND expected_versions[i] IS NULL THEN
                 INSERT INTO counterfoil.record
-                    (scope, operation, key, version, lease, state, claimed_at, counted_from, record)
+                    (scope, operation, key, version, lease, state, claimed_at, counted_from, record,
+                     digest, retention_ms, refuse_ms)
                 VALUES (scopes[i], operations[i], keys[i], versions[i], leases[i], states[i],
-                    coalesce(claimed_ats[i], at), CASE WHEN counted[i] THEN at END, records[i])
+                    coalesce(claimed_ats[i], at), CASE WHEN counted[i] THEN at END, records[i],
+                    digests[i], retentions[i], refusals[i])
                 ON CONFLICT DO NOTHING;
                 IF FOUND THEN
                     outcome := 'won';
@@ -156,7 +170,8 @@ BEGIN
                 UPDATE counterfoil.record AS r
                 SET version = versions[i], lease = leases[i], state = states[i], expires_at = NULL,
                     claimed_at = coalesce(claimed_ats[i], at), counted_from = CASE WHEN counted[i] THEN at END,
-                    record = records[i]
+                    record = records[i], settlement = NULL,
+                    digest = digests[i], retention_ms = retentions[i], refuse_ms = refusals[i]
                 WHERE r.id = (
                     SELECT l.id FROM counterfoil.record AS l
                     WHERE l.scope = scopes[i] AND l.operation = operations[i] AND l.key = keys[i]
@@ -178,6 +193,13 @@ BEGIN
                 WHERE r.id = stands.id AND r.version = versions[i] AND r.lease = leases[i];
             END IF;
         END IF;
+        IF outcome = 'won' AND digests[i] IS NOT NULL THEN
+            -- Now and not when it is settled: an application's transaction may be long, and this row is everybody's.
+            promised := retentions[i] + coalesce(refusals[i], 0);
+            IF promised > (SELECT s.longest_ms FROM counterfoil.store AS s) THEN
+                UPDATE counterfoil.store AS s SET longest_ms = greatest(s.longest_ms, promised);
+            END IF;
+        END IF;
         IF outcome <> 'lost' THEN
             stands := NULL;
         END IF;
@@ -187,6 +209,7 @@ BEGIN
         stands_from := stands.counted_from;
         stands_expires := stands.expires_at;
         stands_record := stands.record;
+        stands_settlement := stands.settlement;
         RETURN NEXT;
     END LOOP;
 END $$;
@@ -214,11 +237,11 @@ CREATE FUNCTION counterfoil.put(
     note_whos         text[],
     note_whys         text[],
     patient           boolean,
-    lock_ms           bigint
+    lock_ms           bigint      -- null: what the transaction says already
 ) RETURNS TABLE (
     item integer, outcome text, at bigint,
     stands_version bigint, stands_lease bytea, stands_claimed bigint, stands_from bigint, stands_expires bigint,
-    stands_record bytea
+    stands_record bytea, stands_settlement bytea
 )
 LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_variable
@@ -227,7 +250,9 @@ DECLARE
     found_id bigint;
 BEGIN
     PERFORM counterfoil.be_durable();
-    PERFORM set_config('lock_timeout', lock_ms::text, true);
+    IF lock_ms IS NOT NULL THEN
+        PERFORM set_config('lock_timeout', lock_ms::text, true);
+    END IF;
     FOR i IN 1 .. cardinality(keys) LOOP
         item := i;
         outcome := 'lost';
@@ -271,7 +296,7 @@ BEGIN
                 ELSE
                     UPDATE counterfoil.record AS r
                     SET version = versions[i], lease = leases[i], state = states[i], claimed_at = claimed_ats[i],
-                        counted_from = NULL, expires_at = expires_ats[i], record = records[i]
+                        counted_from = NULL, expires_at = expires_ats[i], record = records[i], settlement = NULL
                     WHERE r.id = found_id;
                 END IF;
             END IF;
@@ -303,6 +328,7 @@ BEGIN
         stands_from := stands.counted_from;
         stands_expires := stands.expires_at;
         stands_record := stands.record;
+        stands_settlement := stands.settlement;
         RETURN NEXT;
     END LOOP;
 END $$;

@@ -6,22 +6,24 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use counterfoil_core::claim::Draft;
-use counterfoil_core::{Digest, Record, State, Timestamp};
+use counterfoil_core::{Digest, Effect, Expiry, Record, State, Timestamp};
 use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::Inner;
 use super::fault::{self, Intent};
-use super::queue::Entry;
+use super::pool::{Lent, Param};
+use super::queue::{Entry, in_time};
 use super::rows::{self, Columns, ZERO, get};
 use crate::error::{Applied, ErrorKind, StoreError};
-use crate::seam::{Expected, New, Swapped};
+use crate::seam::{Expected, New, Swap, Swapped};
 
 pub(super) const CLAIM: &str =
-    "SELECT * FROM counterfoil.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
+    "SELECT * FROM counterfoil.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, \
+    $14, $15, $16, $17)";
 
-const CLOCK: &str = "SELECT counterfoil.clock()";
+pub(super) const CLOCK: &str = "SELECT counterfoil.clock()";
 
 const DOING: &str = "a claim could not be written";
 
@@ -38,16 +40,24 @@ const QUARANTINES_MAX: usize = 4;
 pub(super) async fn together(inner: &Arc<Inner>, entries: Vec<Entry>) {
     let mut waiting = entries;
     for _ in 0..QUARANTINES_MAX {
+        if waiting.is_empty() {
+            return;
+        }
         let quarantine = inner.quarantine();
-        let sent = match send(inner, &waiting, quarantine).await {
+        let deadline = Instant::now() + inner.options.call_timeout;
+        let mut lent = match inner.lend(deadline).await {
+            Ok(lent) => lent,
+            Err(error) => return waiting.into_iter().for_each(|entry| entry.answer(Err(fault::told(&error)))),
+        };
+        let sent = send(inner, &mut lent, &waiting, quarantine, deadline).await;
+        drop(lent);
+        let sent = match sent {
             Ok(sent) => sent,
+            // The server is there, and something is wrong with one of them.
             Err(error) if error.applied == Applied::No && waiting.len() > 1 => return one_by_one(inner, waiting).await,
             Err(error) => return waiting.into_iter().for_each(|entry| entry.answer(Err(fault::told(&error)))),
         };
         waiting = settle(inner, waiting, sent);
-        if waiting.is_empty() {
-            return;
-        }
     }
     let changed = || StoreError::not_applied(ErrorKind::Busy, "the quarantine is being changed: try again");
     waiting.into_iter().for_each(|entry| entry.answer(Err(changed())));
@@ -55,7 +65,7 @@ pub(super) async fn together(inner: &Arc<Inner>, entries: Vec<Entry>) {
 
 async fn one_by_one(inner: &Arc<Inner>, entries: Vec<Entry>) {
     for entry in entries {
-        Box::pin(together(inner, vec![entry])).await;
+        Box::pin(together(inner, in_time(vec![entry]))).await;
     }
 }
 
@@ -69,7 +79,7 @@ struct Sent {
 fn settle(inner: &Arc<Inner>, entries: Vec<Entry>, sent: Sent) -> Vec<Entry> {
     let mut again = Vec::new();
     for ((entry, written), row) in entries.into_iter().zip(sent.written).zip(sent.rows) {
-        match outcome(inner, &entry, written, &row) {
+        match outcome(inner, &entry.swap, written, &row) {
             Ok(Outcome::Answer(swapped)) => entry.answer(Ok(swapped)),
             Ok(Outcome::Held(now)) => look_again(inner, entry, now),
             Ok(Outcome::Quarantine(before)) => {
@@ -83,21 +93,21 @@ fn settle(inner: &Arc<Inner>, entries: Vec<Entry>, sent: Sent) -> Vec<Entry> {
 }
 
 #[expect(clippy::large_enum_variant, reason = "made once for a claim and moved into its answer")]
-enum Outcome {
+pub(super) enum Outcome {
     Answer(Swapped),
     Held(Timestamp),
     Quarantine(Option<Timestamp>),
 }
 
-fn outcome(inner: &Inner, entry: &Entry, written: Written, row: &Row) -> Result<Outcome, StoreError> {
+/// What became of one claim.
+pub(super) fn outcome(inner: &Inner, swap: &Swap, written: Written, row: &Row) -> Result<Outcome, StoreError> {
     let at = rows::time(row, 2)?;
     inner.pace.learn(at);
     let now = counterfoil_core::Now::at(at);
     Ok(match get::<&str>(row, 1)? {
         "won" => Outcome::Answer(Swapped::Won { record: Some(Arc::new(written.at(at))), now }),
         "lost" => {
-            let stands =
-                rows::standing(row, 4).map_err(|error| rows::named(error, &entry.swap.identity))?.map(Arc::new);
+            let stands = rows::standing(row, 4).map_err(|error| rows::named(error, &swap.identity))?.map(Arc::new);
             Outcome::Answer(Swapped::Lost { stands, now })
         }
         "late" => Outcome::Answer(Swapped::TooLate { now }),
@@ -126,14 +136,14 @@ fn look_again(inner: &Arc<Inner>, mut entry: Entry, at: Timestamp) {
 }
 
 /// What a claim writes: times that count from the write, or, under a quarantine, what was decided just before it.
-enum Written {
-    Counted(Draft),
+pub(super) enum Written {
+    Counted(Arc<Draft>),
     Decided(Record),
 }
 
 impl Written {
     /// Decided under `quarantine`, where one stands at the server's time `now`.
-    fn of(draft: &Draft, quarantine: Option<(Timestamp, Timestamp)>) -> Self {
+    pub(super) fn of(draft: &Arc<Draft>, quarantine: Option<(Timestamp, Timestamp)>) -> Self {
         if let Some((before, now)) = quarantine {
             let record = draft.at(now, Some(before));
             // A draft that may run now may run a moment later too.
@@ -167,7 +177,7 @@ pub(super) fn lock(digest: &Digest) -> i64 {
 
 /// The statement's arrays, one place for each claim.
 #[derive(Default)]
-struct Arrays<'e> {
+pub(super) struct Arrays<'e> {
     locks: Vec<i64>,
     scopes: Vec<&'e [u8]>,
     operations: Vec<&'e [u8]>,
@@ -181,17 +191,21 @@ struct Arrays<'e> {
     claimed_ats: Vec<Option<i64>>,
     records: Vec<Vec<u8>>,
     limits: Vec<Option<i64>>,
+    digests: Vec<Option<Vec<u8>>>,
+    retentions: Vec<Option<i64>>,
+    refusals: Vec<Option<i64>>,
 }
 
 impl<'e> Arrays<'e> {
-    fn push(&mut self, entry: &'e Entry, written: &Written) -> Result<(), StoreError> {
-        let identity = &entry.swap.identity;
+    /// `permits` says that a coupled run will carry a permit, by which an application settles it.
+    pub(super) fn push(&mut self, swap: &'e Swap, written: &Written, permits: bool) -> Result<(), StoreError> {
+        let (identity, digest) = (&swap.identity, swap.identity.digest());
         let columns = written.columns()?;
-        let expected = match entry.swap.expected {
+        let expected = match swap.expected {
             Expected::Absent => None,
             Expected::Record { version, lease } => Some((rows::version(version)?, lease.as_bytes().to_vec())),
         };
-        self.locks.push(lock(&identity.digest()));
+        self.locks.push(lock(&digest));
         self.scopes.push(identity.scope.as_bytes());
         self.operations.push(identity.operation.as_str().as_bytes());
         self.keys.push(identity.key.as_str().as_bytes());
@@ -206,14 +220,51 @@ impl<'e> Arrays<'e> {
             Written::Decided(record) => Some(record.claimed_at.as_millis()),
         });
         self.records.push(columns.bytes);
-        self.limits.push(entry.swap.not_after.map(Timestamp::as_millis));
+        self.limits.push(swap.not_after.map(Timestamp::as_millis));
+        let promise = match written {
+            Written::Counted(draft) if permits && draft.effect == Effect::Coupled => Some(draft),
+            Written::Counted(_) | Written::Decided(_) => None,
+        };
+        self.digests.push(promise.map(|_| digest.as_bytes().to_vec()));
+        self.retentions.push(promise.map(|draft| rows::span(draft.retention)));
+        self.refusals.push(promise.and_then(|draft| match draft.expiry {
+            Expiry::NewAction => None,
+            Expiry::Refuse(span) => Some(rows::span(span)),
+        }));
         Ok(())
+    }
+
+    /// What the statement takes, under the quarantine that was decided by.
+    pub(super) fn parameters<'p>(&'p self, quarantine: &'p Option<i64>) -> [Param<'p>; 17] {
+        [
+            (&self.locks, Type::INT8_ARRAY),
+            (&self.scopes, Type::BYTEA_ARRAY),
+            (&self.operations, Type::BYTEA_ARRAY),
+            (&self.keys, Type::BYTEA_ARRAY),
+            (&self.expected_versions, Type::INT8_ARRAY),
+            (&self.expected_leases, Type::BYTEA_ARRAY),
+            (&self.versions, Type::INT8_ARRAY),
+            (&self.leases, Type::BYTEA_ARRAY),
+            (&self.states, Type::INT2_ARRAY),
+            (&self.counted, Type::BOOL_ARRAY),
+            (&self.claimed_ats, Type::INT8_ARRAY),
+            (&self.records, Type::BYTEA_ARRAY),
+            (&self.limits, Type::INT8_ARRAY),
+            (&self.digests, Type::BYTEA_ARRAY),
+            (&self.retentions, Type::INT8_ARRAY),
+            (&self.refusals, Type::INT8_ARRAY),
+            (quarantine, Type::INT8),
+        ]
     }
 }
 
-async fn send(inner: &Arc<Inner>, entries: &[Entry], quarantine: Option<Timestamp>) -> Result<Sent, StoreError> {
-    let deadline = Instant::now() + inner.options.call_timeout;
-    let mut lent = inner.lend(deadline).await?;
+async fn send(
+    inner: &Inner,
+    lent: &mut Lent,
+    entries: &[Entry],
+    quarantine: Option<Timestamp>,
+    deadline: Instant,
+) -> Result<Sent, StoreError> {
     let quarantine_at = match quarantine {
         None => None,
         Some(before) => {
@@ -227,33 +278,10 @@ async fn send(inner: &Arc<Inner>, entries: &[Entry], quarantine: Option<Timestam
     for entry in entries {
         let New::Claim(draft) = &entry.swap.new else { continue };
         let written = Written::of(draft, quarantine_at);
-        arrays.push(entry, &written)?;
+        arrays.push(&entry.swap, &written, true)?;
         all.push(written);
     }
     let before = quarantine.map(Timestamp::as_millis);
-    let rows = lent
-        .query(
-            Intent::Writes,
-            DOING,
-            CLAIM,
-            &[
-                (&arrays.locks, Type::INT8_ARRAY),
-                (&arrays.scopes, Type::BYTEA_ARRAY),
-                (&arrays.operations, Type::BYTEA_ARRAY),
-                (&arrays.keys, Type::BYTEA_ARRAY),
-                (&arrays.expected_versions, Type::INT8_ARRAY),
-                (&arrays.expected_leases, Type::BYTEA_ARRAY),
-                (&arrays.versions, Type::INT8_ARRAY),
-                (&arrays.leases, Type::BYTEA_ARRAY),
-                (&arrays.states, Type::INT2_ARRAY),
-                (&arrays.counted, Type::BOOL_ARRAY),
-                (&arrays.claimed_ats, Type::INT8_ARRAY),
-                (&arrays.records, Type::BYTEA_ARRAY),
-                (&arrays.limits, Type::INT8_ARRAY),
-                (&before, Type::INT8),
-            ],
-            deadline,
-        )
-        .await?;
+    let rows = lent.query(Intent::Writes, DOING, CLAIM, &arrays.parameters(&before), deadline).await?;
     Ok(Sent { written: all, rows })
 }

@@ -2,6 +2,7 @@
 //!
 //! What does not belong here: claims (`claim`), and what is written (core).
 
+use std::pin::Pin;
 use std::sync::Arc;
 
 use counterfoil_core::{Identity, Now, Record, State, Timestamp};
@@ -11,8 +12,8 @@ use tokio_postgres::types::Type;
 
 use super::Inner;
 use super::fault::{self, Intent};
-use super::pool::Lent;
-use super::queue::Entry;
+use super::pool::{Lent, Param};
+use super::queue::{Entry, in_time};
 use super::rows::{self, Columns, get};
 use crate::error::{Applied, ErrorKind, StoreError};
 use crate::seam::{Expected, New, Note, Swap, Swapped};
@@ -34,31 +35,47 @@ pub(super) enum Patience {
 /// Writes all of `entries` and answers each. One whose row is locked does not hold up the others: it is sent again
 /// alone, and waits.
 pub(super) async fn together(inner: &Arc<Inner>, entries: Vec<Entry>) {
+    if entries.is_empty() {
+        return;
+    }
     let deadline = Instant::now() + inner.options.call_timeout;
-    let patience = if entries.len() > 1 { Patience::Skips } else { Patience::Waits };
-    let sent = async {
-        let mut lent = inner.lend(deadline).await?;
-        let swaps: Vec<&Swap> = entries.iter().map(|entry| &entry.swap).collect();
-        send(inner, &mut lent, &swaps, patience, deadline).await
+    let waits = matches!(entries.as_slice(), [entry] if !entry.skips);
+    let patience = if waits { Patience::Waits } else { Patience::Skips };
+    let mut lent = match inner.lend(deadline).await {
+        Ok(lent) => lent,
+        Err(error) => return entries.into_iter().for_each(|entry| entry.answer(Err(fault::told(&error)))),
     };
-    match sent.await {
+    let swaps: Vec<&Swap> = entries.iter().map(|entry| &entry.swap).collect();
+    let sent = send(inner, &mut lent, &swaps, patience, deadline).await;
+    drop(lent);
+    match sent {
         Ok(rows) => {
             for (entry, row) in entries.into_iter().zip(rows) {
                 match outcome(inner, &entry.swap, &row) {
                     Ok(Some(swapped)) => entry.answer(Ok(swapped)),
-                    Ok(None) if patience == Patience::Skips => Box::pin(together(inner, vec![entry])).await,
+                    Ok(None) if entry.skips => {
+                        let now = inner.pace.now();
+                        entry.answer(Ok(Swapped::Held { now }));
+                    }
+                    // Beside this lane, which others wait for.
+                    Ok(None) if patience == Patience::Skips => drop(inner.runtime.spawn(alone(inner.clone(), entry))),
                     Ok(None) => entry.answer(Err(locked())),
                     Err(error) => entry.answer(Err(error)),
                 }
             }
         }
+        // The server is there, and something is wrong with one of them.
         Err(error) if error.applied == Applied::No && entries.len() > 1 => {
             for entry in entries {
-                Box::pin(together(inner, vec![entry])).await;
+                alone(inner.clone(), entry).await;
             }
         }
         Err(error) => entries.into_iter().for_each(|entry| entry.answer(Err(fault::told(&error)))),
     }
+}
+
+fn alone(inner: Arc<Inner>, entry: Entry) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move { together(&inner, in_time(vec![entry])).await })
 }
 
 fn locked() -> StoreError {
@@ -100,7 +117,7 @@ fn span_ms(record: &Record) -> Option<i64> {
 
 /// The statement's arrays, one place for each write.
 #[derive(Default)]
-struct Arrays<'e> {
+pub(super) struct Arrays<'e> {
     scopes: Vec<&'e [u8]>,
     operations: Vec<&'e [u8]>,
     keys: Vec<&'e [u8]>,
@@ -122,7 +139,7 @@ struct Arrays<'e> {
 }
 
 impl<'e> Arrays<'e> {
-    fn push(&mut self, swap: &'e Swap) -> Result<(), StoreError> {
+    pub(super) fn push(&mut self, swap: &'e Swap) -> Result<(), StoreError> {
         let (scope, operation, key) = parts(&swap.identity);
         let expected = match swap.expected {
             Expected::Absent => None,
@@ -158,6 +175,32 @@ impl<'e> Arrays<'e> {
         self.note_whos.push(note.map(|note| note.who.as_str()));
         self.note_whys.push(note.map(|note| note.why.as_str()));
     }
+
+    /// What the statement takes. Without `lock_ms` the transaction's own limit for locks stands.
+    pub(super) fn parameters<'p>(&'p self, waits: &'p bool, lock_ms: &'p Option<i64>) -> [Param<'p>; 20] {
+        [
+            (&self.scopes, Type::BYTEA_ARRAY),
+            (&self.operations, Type::BYTEA_ARRAY),
+            (&self.keys, Type::BYTEA_ARRAY),
+            (&self.expected_versions, Type::INT8_ARRAY),
+            (&self.expected_leases, Type::BYTEA_ARRAY),
+            (&self.versions, Type::INT8_ARRAY),
+            (&self.leases, Type::BYTEA_ARRAY),
+            (&self.states, Type::INT2_ARRAY),
+            (&self.claimed_ats, Type::INT8_ARRAY),
+            (&self.expires_ats, Type::INT8_ARRAY),
+            (&self.records, Type::BYTEA_ARRAY),
+            (&self.limits, Type::INT8_ARRAY),
+            (&self.spans, Type::INT8_ARRAY),
+            (&self.note_ats, Type::INT8_ARRAY),
+            (&self.note_kinds, Type::TEXT_ARRAY),
+            (&self.note_leases, Type::BYTEA_ARRAY),
+            (&self.note_whos, Type::TEXT_ARRAY),
+            (&self.note_whys, Type::TEXT_ARRAY),
+            (waits, Type::BOOL),
+            (lock_ms, Type::INT8),
+        ]
+    }
 }
 
 /// An identity as its columns.
@@ -177,35 +220,6 @@ pub(super) async fn send(
     for swap in swaps {
         arrays.push(swap)?;
     }
-    let waits = patience == Patience::Waits;
-    let lock_ms = inner.lock_ms();
-    lent.query(
-        Intent::Writes,
-        DOING,
-        PUT,
-        &[
-            (&arrays.scopes, Type::BYTEA_ARRAY),
-            (&arrays.operations, Type::BYTEA_ARRAY),
-            (&arrays.keys, Type::BYTEA_ARRAY),
-            (&arrays.expected_versions, Type::INT8_ARRAY),
-            (&arrays.expected_leases, Type::BYTEA_ARRAY),
-            (&arrays.versions, Type::INT8_ARRAY),
-            (&arrays.leases, Type::BYTEA_ARRAY),
-            (&arrays.states, Type::INT2_ARRAY),
-            (&arrays.claimed_ats, Type::INT8_ARRAY),
-            (&arrays.expires_ats, Type::INT8_ARRAY),
-            (&arrays.records, Type::BYTEA_ARRAY),
-            (&arrays.limits, Type::INT8_ARRAY),
-            (&arrays.spans, Type::INT8_ARRAY),
-            (&arrays.note_ats, Type::INT8_ARRAY),
-            (&arrays.note_kinds, Type::TEXT_ARRAY),
-            (&arrays.note_leases, Type::BYTEA_ARRAY),
-            (&arrays.note_whos, Type::TEXT_ARRAY),
-            (&arrays.note_whys, Type::TEXT_ARRAY),
-            (&waits, Type::BOOL),
-            (&lock_ms, Type::INT8),
-        ],
-        deadline,
-    )
-    .await
+    let (waits, lock_ms) = (patience == Patience::Waits, Some(inner.lock_ms()));
+    lent.query(Intent::Writes, DOING, PUT, &arrays.parameters(&waits, &lock_ms), deadline).await
 }

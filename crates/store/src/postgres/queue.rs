@@ -24,6 +24,8 @@ pub(super) struct Entry {
     pub(super) deadline: Instant,
     /// How often its identity was found in somebody's open transaction.
     pub(super) tries: u32,
+    /// A row that somebody else has locked is not waited for.
+    pub(super) skips: bool,
 }
 
 impl Entry {
@@ -97,10 +99,10 @@ fn distinct(waiting: &mut VecDeque<Entry>, most: usize) -> Vec<Entry> {
 
 impl Inner {
     /// Writes, and answers when the commit is known.
-    pub(super) async fn swap(self: Arc<Self>, swap: Swap) -> Result<Swapped, StoreError> {
+    pub(super) async fn swap(self: Arc<Self>, swap: Swap, skips: bool) -> Result<Swapped, StoreError> {
         let (reply, answer) = oneshot::channel();
         let deadline = Instant::now() + self.options.call_timeout;
-        self.enter(Entry { swap, reply, deadline, tries: 0 })?;
+        self.enter(Entry { swap, reply, deadline, tries: 0, skips })?;
         answer.await.unwrap_or_else(|_| {
             let lost = "the store's writer gave no answer: send the same write again";
             Err(StoreError::unknown(ErrorKind::Unknown, lost))
@@ -157,7 +159,7 @@ impl Inner {
 }
 
 /// Refuses what has waited too long to be sent.
-fn in_time(entries: Vec<Entry>) -> Vec<Entry> {
+pub(super) fn in_time(entries: Vec<Entry>) -> Vec<Entry> {
     let now = Instant::now();
     let (late, rest): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(|entry| entry.deadline < now);
     late.into_iter().for_each(|entry| entry.answer(Err(fault::no_room())));

@@ -2,16 +2,19 @@
 //!
 //! What does not belong here: statements, and any rule of what a record becomes (core).
 
+use std::time::Duration;
+
 use counterfoil_core::record::{decode, encode};
-use counterfoil_core::{Identity, Key, Operation, Record, Scope, State, Timestamp};
+use counterfoil_core::{Identity, Key, Operation, Record, Scope, State, Timestamp, Why};
 use tokio_postgres::Row;
 
+use super::settlement::settled;
 use crate::error::{ErrorKind, StoreError};
 
 /// The columns that [`standing`] reads, in its order.
 macro_rules! columns {
     () => {
-        "r.version, r.lease, r.claimed_at, r.counted_from, r.expires_at, r.record"
+        "r.version, r.lease, r.claimed_at, r.counted_from, r.expires_at, r.record, r.settlement"
     };
 }
 pub(super) use columns;
@@ -33,6 +36,7 @@ pub(super) fn stored(row: &Row, first: usize) -> Result<Option<Stored<'_>>, Stor
         counted_from: get(row, first + 3)?,
         expires_at: get(row, first + 4)?,
         bytes,
+        settlement: get(row, first + 6)?,
     }))
 }
 
@@ -44,6 +48,8 @@ pub(super) struct Stored<'r> {
     counted_from: Option<i64>,
     expires_at: Option<i64>,
     bytes: &'r [u8],
+    /// What an application settled on that record.
+    settlement: Option<&'r [u8]>,
 }
 
 impl Stored<'_> {
@@ -57,10 +63,14 @@ impl Stored<'_> {
             }
             record.claimed_at = Timestamp::from_millis(self.claimed_at);
         }
+        let spans_are_due = self.counted_from.is_none() || record.state == State::Running;
+        if let Some(bytes) = self.settlement {
+            record = settled(&record, bytes)?;
+        }
         let agrees = i64::try_from(record.version) == Ok(self.version)
             && record.lease.id.as_bytes().as_slice() == self.lease
             && record.claimed_at.as_millis() == self.claimed_at
-            && (self.counted_from.is_none() || record.state == State::Running)
+            && spans_are_due
             && record.sweep_at().map(|at| at.as_millis()) == self.expires_at;
         if agrees { Ok(record) } else { Err(counterfoil_core::Error::Corrupt("its guard disagrees with it")) }
     }
@@ -86,7 +96,8 @@ impl Columns {
             lease: record.lease.id.as_bytes().to_vec(),
             state: match record.state {
                 State::Running => 1,
-                State::Unknown { .. } => 2,
+                State::Unknown { why: Why::AnsweredWithoutSettle, .. } => 5,
+                State::Unknown { why: Why::Lapsed | Why::Doubted | Why::WindowClosed | Why::Quarantined, .. } => 2,
                 State::Done { .. } => 3,
                 State::Spent { .. } => 4,
             },
@@ -95,6 +106,11 @@ impl Columns {
             bytes: encode(record),
         })
     }
+}
+
+/// A span in milliseconds.
+pub(super) fn span(span: Duration) -> i64 {
+    i64::try_from(span.as_millis()).unwrap_or(i64::MAX)
 }
 
 pub(super) fn version(version: u64) -> Result<i64, StoreError> {

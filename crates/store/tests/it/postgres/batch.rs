@@ -39,7 +39,7 @@ fn done(record: &Record) -> New {
     let receipt = Receipt::new(201, "made");
     let (lease, now) = (record.lease.id, record.lease.renewed_at);
     match complete(Some(record), lease, receipt, Duration::from_hours(1), Expiry::NewAction, now) {
-        Ok(Completed::Write(record)) => New::Put(record),
+        Ok(Completed::Write(record)) => New::put(record),
         other => panic!("{other:?}"),
     }
 }
@@ -77,7 +77,7 @@ async fn a_batch_answers_each_caller_with_its_own() {
             ("same", Ok(Swapped::Lost { stands: Some(_), .. })) => lost += 1,
             (_, Ok(Swapped::Won { record: Some(written), .. })) => {
                 won += 1;
-                assert_eq!(record(store.as_ref(), &key).await.as_ref(), Some(&written), "{key}");
+                assert_eq!(record(store.as_ref(), &key).await.as_ref(), Some(written.as_ref()), "{key}");
             }
             (_, other) => panic!("{key}: {other:?}"),
         }

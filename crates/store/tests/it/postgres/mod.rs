@@ -2,8 +2,11 @@
 //! Tests of private parts are beside them in `src`.
 
 mod batch;
+mod caller;
+mod commits;
 mod contract;
 mod faults;
+mod fence;
 mod plans;
 mod schema;
 mod servers;
