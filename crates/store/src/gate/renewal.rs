@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -74,6 +74,7 @@ struct Kept {
     permit: tokio::sync::Mutex<Option<Permit>>,
     place: Mutex<Option<(Instant, u64)>>,
     lost: AtomicBool,
+    passed: AtomicU64,
     /// Nobody keeps it any more.
     ended: AtomicBool,
 }
@@ -133,7 +134,11 @@ impl Kept {
         let mut place = self.permit.lock().await;
         let Some(permit) = place.as_mut() else { return };
         let pause = match self.gate.renew_or_pass(permit).await {
-            Ok(Changed::Written(_) | Changed::Held) => self.every,
+            Ok(Changed::Written(_)) => self.every,
+            Ok(Changed::Held) => {
+                self.passed.fetch_add(1, Ordering::Relaxed);
+                self.every
+            }
             Ok(Changed::Refused(refused)) => {
                 tracing::error!(digest = %permit.digest(), why = refused.as_str(), "a lease was lost while its run went on");
                 self.lost.store(true, Ordering::Release);
@@ -174,6 +179,12 @@ impl Renewal {
     pub fn is_lost(&self) -> bool {
         self.kept.lost.load(Ordering::Acquire)
     }
+
+    /// How many renewals passed by the record because somebody's open transaction had it locked: the run itself at work.
+    #[must_use]
+    pub fn passed(&self) -> u64 {
+        self.kept.passed.load(Ordering::Relaxed)
+    }
 }
 
 impl Drop for Renewal {
@@ -197,6 +208,7 @@ impl Gate {
             permit: tokio::sync::Mutex::new(Some(permit)),
             place: Mutex::new(None),
             lost: AtomicBool::new(false),
+            passed: AtomicU64::new(0),
             ended: AtomicBool::new(false),
         });
         let agenda = self.renewals.agenda.clone();

@@ -27,7 +27,7 @@ CREATE UNLOGGED TABLE counterfoil.held (
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
 
 -- Reads a permit, locks its record, and says what is against it: nothing, or a code.
-CREATE FUNCTION counterfoil.judge(permit text, OUT found bigint, OUT lease bytea, OUT digest text, OUT refusal text)
+CREATE FUNCTION counterfoil.judge(permit text, OUT row_id bigint, OUT lease bytea, OUT digest text, OUT refusal text)
 LANGUAGE plpgsql VOLATILE AS $$
 #variable_conflict use_variable
 DECLARE
@@ -42,7 +42,7 @@ BEGIN
     digest := substr(permit, 38, 16);
     named := decode(substr(permit, 38, 64), 'hex');
     SELECT r.id, r.lease, r.state INTO stands FROM counterfoil.record AS r WHERE r.digest = named FOR UPDATE;
-    found := stands.id;
+    row_id := stands.id;
     refusal := CASE
         WHEN stands.id IS NULL THEN 'CF003'
         WHEN stands.lease <> lease THEN 'CF001'
@@ -173,7 +173,7 @@ BEGIN
     END IF;
     PERFORM counterfoil.be_durable();
     now_ms := counterfoil.clock();
-    SELECT r.retention_ms, r.refuse_ms INTO terms FROM counterfoil.record AS r WHERE r.id = judged.found;
+    SELECT r.retention_ms, r.refuse_ms INTO terms FROM counterfoil.record AS r WHERE r.id = judged.row_id;
     written := '\x01'::bytea || int8send(now_ms) || int8send(terms.retention_ms) || int8send(coalesce(terms.refuse_ms, -1))
         || int4send(status) || int4send(jsonb_array_length(headers))
         || coalesce((SELECT string_agg(counterfoil.framed(h.header), ''::bytea ORDER BY h.place)
@@ -182,7 +182,7 @@ BEGIN
     UPDATE counterfoil.record AS r
     SET version = r.version + 1, state = 3, expires_at = now_ms + r.retention_ms,
         settlement = written || substr(sha256(written), 1, 8)
-    WHERE r.id = judged.found;
+    WHERE r.id = judged.row_id;
     UPDATE counterfoil.held AS h SET settled = true
     WHERE h.xact = pg_current_xact_id() AND h.lease = judged.lease AND h.refusal IS NULL;
 END $$;

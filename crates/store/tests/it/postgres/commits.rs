@@ -168,7 +168,7 @@ async fn a_permit_that_is_none_is_refused() {
     let text = world.permit.text();
     let foreign = granted(&world.gate, "b", &coupled(Expiry::NewAction)).await.text();
     let (lease, digest) = text.split_at(37);
-    let nobody = format!("cf1-{}{}", "0".repeat(32), digest);
+    let nobody = format!("cf1-{}-{digest}", "0".repeat(32));
     let unknown = format!("{lease}{}", "0".repeat(64));
     let mixed = format!("{lease}{}", &foreign[37..]);
     let permits = [

@@ -90,9 +90,15 @@ async fn bring(place: &Place, store: &PostgresStore, gate: &Gate, permit: &mut P
     let key = permit.identity().key.as_str().to_owned();
     let state = match state {
         "running" => return,
-        "absent" => return drop(gate.release(permit).await.unwrap()),
+        "absent" => {
+            gate.release(permit).await.unwrap();
+            return;
+        }
         "lapsed" => return place.time.advance(Duration::from_secs(30)).await.unwrap(),
-        "ended" => return drop(gate.doubt(permit, Why::Doubted).await.unwrap()),
+        "ended" => {
+            gate.doubt(permit, Why::Doubted).await.unwrap();
+            return;
+        }
         "taken-over" => {
             gate.doubt(permit, Why::Doubted).await.unwrap();
             return drop(granted(gate, &key, &coupled(Expiry::NewAction)).await);

@@ -4,6 +4,7 @@
 mod batch;
 mod caller;
 mod commits;
+mod concluded;
 mod contract;
 mod faults;
 mod fence;

@@ -5,12 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use counterfoil_core::{Policy, Receipt};
+use counterfoil_core::{Expiry, Policy, Receipt};
 use counterfoil_store::postgres::trial::{Server, TestTime};
 use counterfoil_store::postgres::{Options, PostgresStore};
 use counterfoil_store::seam::{Note, NoteKind, Query, RecordStore as _};
 use counterfoil_store::{Begun, Gate};
 
+use super::fence::{coupled, granted};
 use super::{claim, identity};
 
 const LOGGED: [&str; 4] = [
@@ -77,7 +78,12 @@ async fn every_statement_uses_its_index() {
     options.clock = Arc::new(TestTime::of(&database).await.unwrap().clock);
     options.call_timeout = Duration::from_secs(30);
     let from = std::fs::read_to_string(server.data().join("log")).unwrap().len();
-    ask_everything(PostgresStore::open(&database.url(), options).await.unwrap()).await;
+    let store = PostgresStore::open(&database.url(), options).await.unwrap();
+    let permit = granted(&Gate::new(store.clone()).unwrap(), "settled", &coupled(Expiry::NewAction)).await;
+    let hold = format!("SELECT counterfoil.hold('{}')", permit.text());
+    let settle = format!("SELECT counterfoil.settle('{}', 201, NULL, NULL)", permit.text());
+    database.psql(&[&format!("BEGIN; {hold}; {settle}; COMMIT")]).unwrap();
+    ask_everything(store).await;
     server.stop("fast").unwrap();
     let log = std::fs::read_to_string(server.data().join("log")).unwrap();
     let plans: Vec<&str> =
@@ -93,6 +99,7 @@ async fn every_statement_uses_its_index() {
         "record_scope_operation_key_key",
         "record_due",
         "record_unsettled",
+        "record_digest",
         "record_pkey",
         "history_of",
         "DELETE FROM counterfoil.record",
