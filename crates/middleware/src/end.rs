@@ -23,8 +23,8 @@ use crate::run::{Deliver, Handler, HandlerEnd, late};
 use crate::service::answer;
 
 /// The first and the longest pause between two tries to store an end.
-const STORE_AGAIN_FIRST: Duration = Duration::from_millis(200);
-const STORE_AGAIN_LAST: Duration = Duration::from_secs(5);
+pub(crate) const STORE_AGAIN_FIRST: Duration = Duration::from_millis(200);
+pub(crate) const STORE_AGAIN_LAST: Duration = Duration::from_secs(5);
 
 /// A claim that was granted, until its end is written. It lives in a box, so that it is not copied from step to step.
 pub(crate) struct Run {
@@ -117,7 +117,7 @@ impl Run {
         }
     }
 
-    async fn stop(&self, renewal: Renewal) -> Option<Permit> {
+    pub(crate) async fn stop(&self, renewal: Renewal) -> Option<Permit> {
         // Without its permit nothing can be written, and the lease lapses.
         renewal.stop().await.inspect_err(|error| self.tell_store(error)).ok()
     }
@@ -219,7 +219,7 @@ impl Run {
         }
     }
 
-    async fn rest(&self, pause: Duration) {
+    pub(crate) async fn rest(&self, pause: Duration) {
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = self.shared.drain.ending() => {}
@@ -236,7 +236,7 @@ impl Run {
     }
 
     /// Leaves the place among those that run, and answers.
-    fn answer(&mut self, answer: Response<Body>) {
+    pub(crate) fn answer(&mut self, answer: Response<Body>) {
         drop(self.slot.take());
         if let Some(deliver) = self.deliver.take() {
             deliver(answer);
@@ -247,7 +247,7 @@ impl Run {
         self.about.refuse(rejection)
     }
 
-    fn wake(&self) {
+    pub(crate) fn wake(&self) {
         self.shared.waiters.wake(self.about.digest);
     }
 
@@ -261,7 +261,7 @@ impl Run {
         }
     }
 
-    fn tell_store(&self, error: &StoreError) {
+    pub(crate) fn tell_store(&self, error: &StoreError) {
         tracing::warn!(digest = %self.about.digest, %error, "the end of a run could not be stored");
         metrics::store_failed(error);
     }

@@ -21,6 +21,7 @@ mod url;
 
 use std::net::SocketAddr;
 
+use counterfoil_core::Effect;
 use http::HeaderName;
 
 pub use self::claims::{ClaimName, Requirement, ScopePart};
@@ -215,6 +216,7 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
     let defaults = Terms::defaults(root.table("defaults"), &Section::root(&empty, pad));
     let operations = operation::read(root, &defaults);
     judge(root, &listen, &admin, upstream.as_ref());
+    judge_effects(root, &store.value, &defaults, &operations);
     if let Some(principal) = &principal {
         claims::judge(root, &principal.value, &require, &scope, &operations);
     }
@@ -256,6 +258,15 @@ fn judge(root: &Section<'_>, listen: &Setting<Listen>, admin: &Setting<Listen>, 
     });
     if itself {
         root.complain("upstream", "it is this proxy itself", "the address of the guarded server");
+    }
+}
+
+/// What only a store and an effect together can get wrong.
+fn judge_effects(root: &Section<'_>, store: &StorePlace, defaults: &Terms, operations: &[Operation]) {
+    let mut terms = operations.iter().map(|operation| &operation.terms).chain([defaults]);
+    if terms.any(|terms| terms.effect.value == Effect::Coupled) && !store.takes_permits() {
+        let fault = format!("{store} cannot keep effect = \"coupled\"");
+        root.complain("store", fault, "\"postgres://...\", the database of the application");
     }
 }
 

@@ -4,6 +4,9 @@
 //! What does not belong here: what one part alone promises, which is tested beside that part.
 
 mod browser;
+mod coupled;
+mod coupled_kills;
+mod coupled_open;
 mod curl;
 mod files;
 mod nginx;

@@ -14,6 +14,7 @@ mod limits;
 mod methods;
 mod order;
 mod outage;
+mod permit;
 mod remembered;
 mod routes;
 mod runs;

@@ -172,6 +172,15 @@ pub enum StorePlace {
 }
 
 impl StorePlace {
+    /// Whether an application can settle there by its permit.
+    pub(crate) const fn takes_permits(&self) -> bool {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => true,
+            Self::Sqlite(_) | Self::Memory => false,
+        }
+    }
+
     /// Reads `sqlite:PATH`, `postgres://…` or `memory:`. What is wrong never quotes an address, which may hold a password.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, Sleep};
 
+use super::headers;
 use super::witness::Witness;
 
 /// The tasks that drive one connection, as an executor for the HTTP library.
@@ -117,7 +118,7 @@ impl http_body::Body for Driven {
             }
             Poll::Pending | Poll::Ready(Some(Err(_)) | None) => {}
         }
-        polled.map_err(BoxError::from)
+        polled.map_ok(without_permit).map_err(BoxError::from)
     }
 
     fn is_end_stream(&self) -> bool {
@@ -127,6 +128,14 @@ impl http_body::Body for Driven {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+/// Takes a permit out of trailers.
+fn without_permit(mut frame: Frame<Bytes>) -> Frame<Bytes> {
+    if let Some(trailers) = frame.trailers_mut() {
+        headers::remove_permit(trailers);
+    }
+    frame
 }
 
 /// When something last went on.
@@ -184,7 +193,7 @@ impl http_body::Body for Noted {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         self.progress.set(polled.is_pending());
-        polled.map_err(BoxError::from)
+        polled.map_ok(without_permit).map_err(BoxError::from)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use counterfoil_core::Effect;
+use counterfoil_core::action::Refused;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -139,6 +141,8 @@ impl Kept {
                 self.passed.fetch_add(1, Ordering::Relaxed);
                 self.every
             }
+            // The application has committed, and its answer is still to come.
+            Ok(Changed::Refused(Refused::Done)) if permit.policy().effect == Effect::Coupled => return,
             Ok(Changed::Refused(refused)) => {
                 tracing::error!(digest = %permit.digest(), why = refused.as_str(), "a lease was lost while its run went on");
                 self.lost.store(true, Ordering::Release);

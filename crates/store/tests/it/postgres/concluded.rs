@@ -93,7 +93,8 @@ async fn what_is_committed_decides_whatever_was_heard() {
         let mut one = world().await;
         one.application.execute(SETTLE, &[&one.permit.text()]).await.unwrap();
         let concluded = one.conclude(heard, Hold::Optional).await;
-        let done = matches!(&concluded, Conclusion::Concluded(Concluded::Done { receipt: kept, .. }) if *kept == receipt());
+        let done =
+            matches!(&concluded, Conclusion::Concluded(Concluded::Done { receipt: kept, .. }) if *kept == receipt());
         assert!(done, "{heard:?}: {concluded:?}");
     }
 }
