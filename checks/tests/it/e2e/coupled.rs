@@ -96,7 +96,7 @@ fn shown(answer: &Answer) -> String {
             "settled".to_owned()
         }
         own if !own.starts_with('{') => own.to_owned(),
-        _ => answer.member("type").rsplit('/').next().unwrap_or_default().to_owned(),
+        _ => answer.member("type").rsplit(':').next().unwrap_or_default().to_owned(),
     };
     format!("{} {words}{replayed}", answer.status)
 }

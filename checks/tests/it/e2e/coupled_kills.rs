@@ -38,10 +38,25 @@ struct Shop {
     app: Mutex<Process>,
 }
 
+/// The Node example, beside the packages that `./test` has installed.
+fn node_application(home: &std::path::Path, database: &Database, port: u16) -> Process {
+    let packages = std::env::var_os("COUNTERFOIL_NODE")
+        .expect("COUNTERFOIL_NODE names no packages: run ./test, which installs them and sets it");
+    std::os::unix::fs::symlink(std::path::Path::new(&packages).join("node_modules"), home.join("node_modules"))
+        .expect("a link");
+    std::fs::copy(format!("{EXAMPLE}/../node_express/app.mjs"), home.join("app.mjs")).expect("the example");
+    let url = database.url().replace("postgres@", "orders@");
+    let mut command = Command::new("node");
+    let process = Process::start(command.arg(home.join("app.mjs")).arg(port.to_string()).env("DATABASE_URL", url));
+    assert_eq!(process.line(), format!("orders on http://127.0.0.1:{port}"));
+    process
+}
+
 fn application(database: &Database, port: u16) -> Process {
     let url = database.url().replace("postgres@", "orders@");
     let mut command: Command = python();
-    let process = Process::start(command.arg(format!("{EXAMPLE}/app.py")).arg(port.to_string()).env("DATABASE_URL", url));
+    let process =
+        Process::start(command.arg(format!("{EXAMPLE}/app.py")).arg(port.to_string()).env("DATABASE_URL", url));
     assert_eq!(process.line(), format!("orders on http://127.0.0.1:{port}"));
     process
 }
@@ -99,7 +114,9 @@ impl Shop {
                 kill_process(pid, Signal::KILL).expect("it lives");
                 self.server.stop("immediate").expect("its leash ends");
                 // Its children end by and by; until then it does not start.
-                while self.server.run().is_err() {}
+                while self.server.run().is_err() {
+                    thread::park_timeout(Duration::from_millis(50));
+                }
             }
         }
     }
@@ -170,7 +187,7 @@ fn round(shop: &Shop, proxies: &[RwLock<Served>], number: usize, seed: u64) {
             });
         }
         while ended.load(Ordering::SeqCst) < moment {
-            thread::yield_now();
+            thread::park_timeout(Duration::from_millis(2));
         }
         shop.kill(victim, proxies);
     });
@@ -180,7 +197,8 @@ fn round(shop: &Shop, proxies: &[RwLock<Served>], number: usize, seed: u64) {
         let one = answers.len() == 1 && answers.first().is_some_and(|(status, _)| *status == 201);
         assert!(one, "seed {seed}, {victim:?}: {key} was answered {answers:?}");
     }
-    let prefix = format!("SELECT count(*), count(DISTINCT reference) FROM orders WHERE reference LIKE 'round-{number}-%'");
+    let prefix =
+        format!("SELECT count(*), count(DISTINCT reference) FROM orders WHERE reference LIKE 'round-{number}-%'");
     let rows = shop.database.psql(&[&prefix]).expect("a count");
     assert_eq!(rows, format!("{ACTIONS}|{ACTIONS}"), "seed {seed}, {victim:?}");
     let unsettled = "SELECT count(*) FROM counterfoil.record WHERE expires_at IS NULL";
@@ -199,22 +217,37 @@ fn whoever_is_killed_every_action_is_done_once() {
     }
 }
 
-#[test]
-fn the_python_example_does_what_its_guide_says() {
-    let shop = Shop::start();
+/// What both guides show; `colon` is how the language prints JSON.
+fn check_guide(shop: &Shop, colon: &str, comma: &str) {
     let proxy = shop.proxy("");
     let order = |key: &str, reference: &str| {
         let body = format!("{{\"reference\": \"{reference}\", \"item\": \"tea\"}}");
         curl("POST", &proxy.url("/orders"), Sent { key, body: &body, headers: &[] })
     };
     let first = order("k-1", "A-1");
-    assert_eq!(first.is(201, "false").body, "{\"id\": 1, \"item\": \"tea\"}");
+    assert_eq!(first.is(201, "false").body, format!("{{\"id\"{colon}1{comma}\"item\"{colon}\"tea\"}}"));
     assert_eq!(order("k-1", "A-1").is(201, "true").body, first.body);
     // Another key for the same reference: the business's own rule, and its answer is a receipt too.
     let refused = order("k-2", "A-1");
-    assert_eq!(refused.is(409, "false").body, "{\"error\": \"this reference has an order already\"}");
+    assert_eq!(refused.is(409, "false").body, format!("{{\"error\"{colon}\"this reference has an order already\"}}"));
     order("k-2", "A-1").is(409, "true");
     assert_eq!(shop.database.psql(&["SELECT count(*) FROM orders"]).expect("a count"), "1");
     assert_eq!(get(&proxy.admin_url("/readyz")).status, 200);
     proxy.stop();
+}
+
+#[test]
+fn the_python_example_does_what_its_guide_says() {
+    check_guide(&Shop::start(), ": ", ", ");
+}
+
+#[test]
+fn the_node_example_does_what_its_guide_says() {
+    let shop = Shop::start();
+    // On the same port, after the other has gone.
+    let mut app = shop.app.lock().expect("nobody panicked");
+    app.kill();
+    *app = node_application(shop.home.path(), &shop.database, shop.port);
+    drop(app);
+    check_guide(&shop, ":", ",");
 }
