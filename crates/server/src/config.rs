@@ -198,6 +198,7 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
     }
     let store = names("store", "COUNTERFOIL_STORE", "--store", STORE_ACCEPTED);
     let store = outside.text(root, &store, flags.store.as_deref(), StorePlace::parse);
+    let unread_store = store.is_none() && root.has("store");
     let store = store.unwrap_or_else(|| Setting::or(None, StorePlace::Sqlite("counterfoil.db".into())));
     let (principal, require) = principal::read(root, outside, flags.principal.as_deref());
     let scope = claims::scope(root);
@@ -216,7 +217,9 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
     let defaults = Terms::defaults(root.table("defaults"), &Section::root(&empty, pad));
     let operations = operation::read(root, &defaults);
     judge(root, &listen, &admin, upstream.as_ref());
-    judge_effects(root, &store.value, &defaults, &operations);
+    if !unread_store {
+        judge_effects(root, &store.value, &defaults, &operations);
+    }
     if let Some(principal) = &principal {
         claims::judge(root, &principal.value, &require, &scope, &operations);
     }

@@ -5,6 +5,7 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use axum::{Router, extract::State, http::StatusCode, routing::post};
 use counterfoil_server::{
     Server, Store,
     config::{Config, Flags, Listen},
@@ -16,7 +17,11 @@ use counterfoil_store::{
         trial::{Database, Server as Postgres, TestTime},
     },
 };
-use tokio::{runtime::Handle, task::AbortHandle, task::block_in_place};
+use tokio::{
+    runtime::Handle,
+    sync::Notify,
+    task::{AbortHandle, JoinSet, block_in_place},
+};
 
 use super::{
     Fixture, Order, Shop, Told,
@@ -26,7 +31,7 @@ use super::{
 };
 
 const OPERATIONS: [&str; 3] = ["web-order", "batch-order", "create-order"];
-const INSTANCES: usize = 3;
+const INSTANCES: [usize; 3] = [10; 3];
 
 /// Proxies of one start; ended when nobody needs them any more.
 struct Proxies {
@@ -49,8 +54,9 @@ pub(super) struct Instances {
     proxies: Arc<Proxies>,
 }
 
-async fn open(database: &Database, time: &TestTime) -> Arc<PostgresStore> {
+async fn open(database: &Database, time: &TestTime, connections: usize) -> Arc<PostgresStore> {
     let mut options = Options::default();
+    options.connections = connections;
     options.clock = Arc::new(time.clock.clone());
     PostgresStore::open(&database.url(), options).await.expect("the store opens")
 }
@@ -72,10 +78,11 @@ fn config(upstream: SocketAddr) -> Config {
     Config::read(Some(&operations.concat()), &|_| None, &flags).expect("the configuration is good")
 }
 
-async fn start(database: &Database, time: &TestTime, upstream: SocketAddr) -> Arc<Proxies> {
+/// An instance for each number of connections.
+async fn start(database: &Database, time: &TestTime, upstream: SocketAddr, connections: &[usize]) -> Arc<Proxies> {
     let mut proxies = Proxies { addresses: Vec::new(), running: Vec::new() };
-    for _ in 0..INSTANCES {
-        let store = Store::of(open(database, time).await);
+    for connections in connections {
+        let store = Store::of(open(database, time, *connections).await);
         let server = Server::start_on(store, config(upstream)).await.expect("a proxy starts");
         let Listen::Tcp(address) = server.address() else { panic!("it listens on a port") };
         proxies.addresses.push(*address);
@@ -91,15 +98,15 @@ impl Instances {
         let time = TestTime::of(&database).await.expect("the server answers");
         let orders = Orders::default();
         let upstream = http::serve(http::router(fixture, Desk::Elsewhere(orders.clone())));
-        let proxies = start(&database, &time, upstream).await;
-        let store = open(&database, &time).await;
+        let proxies = start(&database, &time, upstream, &INSTANCES).await;
+        let store = open(&database, &time, 1).await;
         Self { database, time, store, orders, upstream, proxies }
     }
 }
 
 impl Shop for Instances {
     async fn order(&self, order: Order) -> Told {
-        let at = fastrand::usize(..INSTANCES);
+        let at = fastrand::usize(..INSTANCES.len());
         told(wire::post(self.proxies.addresses[at], &order).await)
     }
 
@@ -110,7 +117,7 @@ impl Shop for Instances {
     }
 
     fn fresh(&self) -> Self {
-        let starting = start(&self.database, &self.time, self.upstream);
+        let starting = start(&self.database, &self.time, self.upstream, &INSTANCES);
         let proxies = block_in_place(|| Handle::current().block_on(starting));
         Self { proxies, ..self.connected() }
     }
@@ -121,5 +128,53 @@ impl Shop for Instances {
 
     fn advance(&self, by: Duration) {
         block_in_place(|| Handle::current().block_on(self.time.advance(by))).expect("the time can be moved");
+    }
+}
+
+/// An upstream whose orders of seven take until they may.
+#[derive(Clone, Default)]
+struct Slow {
+    begun: Arc<Notify>,
+    may_end: Arc<Notify>,
+}
+
+async fn slow(State(slow): State<Slow>, body: String) -> (StatusCode, &'static str) {
+    if body.contains('7') {
+        slow.begun.notify_one();
+        slow.may_end.notified().await;
+    }
+    (StatusCode::CREATED, "made")
+}
+
+fn order(key: &str, quantity: u32) -> Order {
+    let body = format!("{{\"quantity\":{quantity}}}");
+    let (tenant, operation) = ("north".to_owned(), "web-order".to_owned());
+    Order { tenant, operation, key: key.to_owned(), body, fails: false }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn duplicates_that_wait_for_another_instance_hold_no_connection() {
+    let server = Postgres::shared().expect("PostgreSQL starts");
+    let database = server.with_store().await.expect("a database is made");
+    let time = TestTime::of(&database).await.expect("the server answers");
+    let upstream = Slow::default();
+    let address = http::serve(Router::new().route("/{operation}", post(slow)).with_state(upstream.clone()));
+    // The second has one connection for all who wait at it.
+    let proxies = start(&database, &time, address, &[10, 1]).await;
+    let [one, other] = proxies.addresses[..] else { panic!("two proxies") };
+    let first = tokio::spawn(async move { told(wire::post(one, &order("slow", 7)).await) });
+    upstream.begun.notified().await;
+    let mut waiting = JoinSet::new();
+    for _ in 0..20 {
+        waiting.spawn(async move { told(wire::post(other, &order("slow", 7)).await) });
+    }
+    for quick in 0..5 {
+        let told = told(wire::post(other, &order(&format!("quick-{quick}"), 1)).await);
+        assert_eq!(told, Told::Created("made".to_owned()), "{quick}");
+    }
+    upstream.may_end.notify_one();
+    assert_eq!(first.await.expect("it is answered"), Told::Created("made".to_owned()));
+    for told in waiting.join_all().await {
+        assert_eq!(told, Told::Replayed("made".to_owned()));
     }
 }

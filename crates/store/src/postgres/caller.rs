@@ -37,6 +37,31 @@ impl PostgresStore {
     /// The policy's `effect` is taken to be [coupled](Effect::Coupled). `synchronous_commit` is raised to `on` for this
     /// transaction where it is weaker.
     ///
+    /// ```no_run
+    /// use counterfoil_core::{Claim, Policy, Receipt};
+    /// use counterfoil_store::{Begun, Ended};
+    /// use counterfoil_store::postgres::PostgresStore;
+    /// use counterfoil_store::postgres::tokio_postgres::Client;
+    ///
+    /// # type Failed = Box<dyn std::error::Error>;
+    /// async fn order(store: &PostgresStore, client: &mut Client, claim: &mut Claim) -> Result<Receipt, Failed> {
+    ///     let tx = client.transaction().await?;
+    ///     match store.begin_in(&tx, claim, &Policy::default()).await? {
+    ///         Begun::Execute(mut permit) => {
+    ///             tx.execute("INSERT INTO orders (item) VALUES ('pot')", &[]).await?;
+    ///             let receipt = Receipt::new(201, "made");
+    ///             match store.complete_in(&tx, &mut permit, &receipt).await? {
+    ///                 Ended::Written { .. } => tx.commit().await?,
+    ///                 Ended::Refused(why) => return Err(format!("rolled back: {why:?}").into()),
+    ///             }
+    ///             Ok(receipt)
+    ///         }
+    ///         Begun::Replay { receipt, .. } => Ok(receipt),
+    ///         other => Err(format!("not now: {other:?}").into()),
+    ///     }
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// [`ErrorKind::Misuse`] where `tx` is on another database. [`ErrorKind::Busy`] at an isolation level stricter than
     /// READ COMMITTED where somebody else was faster. Whatever the error, roll `tx` back.

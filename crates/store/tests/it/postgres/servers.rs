@@ -2,6 +2,7 @@
 //! What the network does stands in `faults`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use counterfoil_store::postgres::trial::{Database, Server};
 use counterfoil_store::postgres::{Options, PostgresStore};
@@ -85,7 +86,9 @@ async fn roles_that_cannot_serve_are_told_why() {
 async fn a_commit_that_no_standby_confirmed_is_unknown() {
     let server = Arc::new(Server::start(&[]).unwrap());
     let database = fresh(&server).await;
-    let store = PostgresStore::open(&database.url(), Options::default()).await.unwrap();
+    let mut options = Options::default();
+    options.call_timeout = Duration::from_secs(60);
+    let store = PostgresStore::open(&database.url(), options).await.unwrap();
     let own = ["SET synchronous_commit = local", "ALTER SYSTEM SET synchronous_standby_names = 'nobody'"];
     database.psql(&own).unwrap();
     database.psql(&["SELECT pg_reload_conf()"]).unwrap();
@@ -100,12 +103,13 @@ async fn a_commit_that_no_standby_confirmed_is_unknown() {
     waits(cancel);
     let error = sent.await.unwrap().expect_err("it is not replicated");
     assert_eq!((error.applied, error.kind), (Applied::Unknown, ErrorKind::Unknown), "{error}");
+    assert!(error.detail.contains("standbys"), "{error}");
     // The same write again finds itself, and waits for the standby again before it says so.
     let sending = store.clone();
     let sent = tokio::spawn(async move { sending.swap(claiming("a", 1)).await });
     waits(cancel);
     let error = sent.await.unwrap().expect_err("it is still not replicated");
-    assert_eq!(error.applied, Applied::Unknown, "{error}");
+    assert!(error.applied == Applied::Unknown && error.detail.contains("standbys"), "{error}");
     database.psql(&["ALTER SYSTEM RESET synchronous_standby_names"]).unwrap();
     database.psql(&["SELECT pg_reload_conf()"]).unwrap();
     let own = store.swap(claiming("a", 1)).await.unwrap();
