@@ -20,13 +20,19 @@ LOCK = threading.Lock()
 app = Flask(__name__)
 
 
+def tell(line):
+    # In one piece: other threads write, too.
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def gate(name):
     with LOCK:
         return GATES.setdefault(name, threading.Event())
 
 
 def wait_at(name):
-    print("waits " + name, flush=True)
+    tell("waits " + name)
     gate(name).wait(60)
 
 
@@ -68,7 +74,7 @@ def late(permit, key, how, held):
         held.set()
         wait_at(key)
         settle(db, permit)
-    print("committed " + key, flush=True)
+    tell("committed " + key)
 
 
 @app.post("/<case>/<how>")
@@ -83,7 +89,7 @@ def run(case, how):
     except psycopg.Error as error:
         return "refused as " + (error.sqlstate or "nothing"), 500
     finally:
-        print(f"ended {key} {run_number}", flush=True)
+        tell(f"ended {key} {run_number}")
 
 
 def play(case, how, permit, key, first):
@@ -95,7 +101,7 @@ def play(case, how, permit, key, first):
             effect(db, key)
             if case == "forgotten-waits-once":
                 wait_at(key)
-        print("committed " + key, flush=True)
+        tell("committed " + key)
         if case == "forgotten-500":
             return "failed", 500
     elif case == "reply-lost":
@@ -141,5 +147,5 @@ def play(case, how, permit, key, first):
 
 if __name__ == "__main__":
     server = make_server("127.0.0.1", 0, app, threaded=True)
-    print(f"http://127.0.0.1:{server.port}", flush=True)
+    tell(f"http://127.0.0.1:{server.port}")
     server.serve_forever()

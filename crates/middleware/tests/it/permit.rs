@@ -22,9 +22,8 @@ fn coupled(hold: Hold) -> Settings {
 }
 
 /// Settles as an application does that shows the permit of its request.
-async fn settled(store: &Scripted, request: &Request<Body>) {
-    let text = request.extensions().get::<PermitText>().expect("a permit").value().to_str().unwrap();
-    let digest = request.extensions().get::<Guarded>().expect("a guarded request").digest;
+async fn settled(store: &Scripted, permit: PermitText, guarded: Guarded) {
+    let (text, digest) = (permit.value().to_str().unwrap(), guarded.digest);
     let seen = store.read(&identity("k")).await.unwrap();
     let record = seen.record.expect("a record");
     assert_eq!(text, format!("cf1-{}-{}", record.lease.id, digest.to_hex()));
@@ -46,11 +45,13 @@ enum End {
 
 fn application(store: &Arc<std::sync::OnceLock<Arc<Scripted>>>, settles: bool, end: End) -> Handler {
     let store = store.clone();
-    handler(move |request| {
+    handler(move |request: Request<Body>| {
         let store = store.clone();
+        let permit = request.extensions().get::<PermitText>().expect("a permit").clone();
+        let guarded = request.extensions().get::<Guarded>().expect("a guarded request").clone();
         async move {
             if settles {
-                settled(store.get().unwrap(), &request).await;
+                settled(store.get().unwrap(), permit, guarded).await;
             }
             match end {
                 End::Answers(status) => {
