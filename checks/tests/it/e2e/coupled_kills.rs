@@ -86,6 +86,19 @@ impl Shop {
         Served::with(&["--config", config.to_str().expect("a path of text")], None)
     }
 
+    /// What a query answers, once the server is back.
+    fn count(&self, query: &str) -> String {
+        loop {
+            match self.database.psql(&[query]) {
+                Ok(answer) => return answer,
+                Err(error) if error.to_string().contains("connection to server") => {
+                    thread::park_timeout(Duration::from_millis(50));
+                }
+                Err(error) => panic!("{query}: {error}"),
+            }
+        }
+    }
+
     /// Kills `victim`, and starts again what is gone.
     fn kill(&self, victim: Victim, proxies: &[RwLock<Served>]) {
         match victim {
@@ -199,10 +212,10 @@ fn round(shop: &Shop, proxies: &[RwLock<Served>], number: usize, seed: u64) {
     }
     let prefix =
         format!("SELECT count(*), count(DISTINCT reference) FROM orders WHERE reference LIKE 'round-{number}-%'");
-    let rows = shop.database.psql(&[&prefix]).expect("a count");
+    let rows = shop.count(&prefix);
     assert_eq!(rows, format!("{ACTIONS}|{ACTIONS}"), "seed {seed}, {victim:?}");
     let unsettled = "SELECT count(*) FROM counterfoil.record WHERE expires_at IS NULL";
-    assert_eq!(shop.database.psql(&[unsettled]).expect("a count"), "0", "seed {seed}, {victim:?}: something is stuck");
+    assert_eq!(shop.count(unsettled), "0", "seed {seed}, {victim:?}: something is stuck");
 }
 
 #[test]

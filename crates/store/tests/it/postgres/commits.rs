@@ -128,7 +128,11 @@ async fn savepoints() {
         false,
     )
     .await;
-    // Constraints looked at early, as some frameworks do: refused before the settle, fine after it.
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn constraints_that_are_looked_at_early() {
+    // As some frameworks do: refused before the settle, fine after it.
     check(&["BEGIN", "HOLD", "SET CONSTRAINTS ALL IMMEDIATE"], &["ok", "t", "CF004"], "0", false).await;
     check(
         &[
