@@ -49,6 +49,7 @@ impl PermitText {
 }
 
 /// What the application itself said.
+#[expect(clippy::large_enum_variant, reason = "made once for a run and moved into its answer")]
 enum Said {
     Answer(Answered),
     NotSent,

@@ -222,7 +222,8 @@ fn round(shop: &Shop, proxies: &[RwLock<Served>], number: usize, seed: u64) {
 fn whoever_is_killed_every_action_is_done_once() {
     let rounds = std::env::var("KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(10);
     let seed = std::env::var("KILL_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
-    println!("KILL_SEED={seed}");
+    // Past the capture of a test's output, so that a run that hangs has told it, too.
+    writeln!(std::io::stderr(), "KILL_SEED={seed}").expect("somebody reads it");
     let shop = Shop::start();
     let proxies: Vec<RwLock<Served>> = (0..PROXIES).map(|_| RwLock::new(shop.proxy("lease = \"1s\"\n"))).collect();
     for number in 0..rounds {

@@ -25,7 +25,7 @@ fn coupled(hold: Hold) -> Settings {
 async fn settled(store: &Scripted, permit: PermitText, guarded: Guarded) {
     let (text, digest) = (permit.value().to_str().unwrap(), guarded.digest);
     let seen = store.read(&identity("k")).await.unwrap();
-    let record = seen.record.expect("a record");
+    let record = seen.record.unwrap();
     assert_eq!(text, format!("cf1-{}-{}", record.lease.id, digest.to_hex()));
     let (receipt, day) = (Receipt::new(201, "settled"), Duration::from_hours(24));
     let done = settle(Some(&record), record.lease.id, receipt, day, Expiry::NewAction, seen.now.at).unwrap();
@@ -47,8 +47,8 @@ fn application(store: &Arc<std::sync::OnceLock<Arc<Scripted>>>, settles: bool, e
     let store = store.clone();
     handler(move |request: Request<Body>| {
         let store = store.clone();
-        let permit = request.extensions().get::<PermitText>().expect("a permit").clone();
-        let guarded = request.extensions().get::<Guarded>().expect("a guarded request").clone();
+        let permit = request.extensions().get::<PermitText>().unwrap().clone();
+        let guarded = request.extensions().get::<Guarded>().unwrap().clone();
         async move {
             if settles {
                 settled(store.get().unwrap(), permit, guarded).await;
