@@ -27,6 +27,10 @@ pub const IDEMPOTENCY_STATUS: &str = "idempotency-status";
 /// From the handler or upstream: whether its answer is the result (`yes`) or says "not processed" (`no`).
 pub const IDEMPOTENCY_REMEMBER: &str = "idempotency-remember";
 
+/// To the application behind the proxy: what it shows to `counterfoil.hold` and `counterfoil.settle`. Never from outside, and
+/// never to it.
+pub const IDEMPOTENCY_PERMIT: &str = "idempotency-permit";
+
 /// The longest header line that is looked at: a quoted key with each character escaped, and parameters.
 const LINE_BYTES_MAX: usize = 4096;
 

@@ -149,7 +149,7 @@ impl Run {
         }
     }
 
-    async fn stop(&self, renewal: Renewal) -> Option<Permit> {
+    pub(crate) async fn stop(&self, renewal: Renewal) -> Option<Permit> {
         // Without its permit nothing can be written, and the lease lapses.
         renewal.stop().await.inspect_err(|error| self.tell_store(error)).ok()
     }
@@ -284,7 +284,7 @@ impl Run {
     }
 
     /// Leaves the place among those that run, and answers.
-    fn answer(&mut self, answer: Response<Body>) {
+    pub(crate) fn answer(&mut self, answer: Response<Body>) {
         drop(self.slot.take());
         self.deliver(answer);
     }
@@ -299,7 +299,7 @@ impl Run {
         self.about.refuse(rejection)
     }
 
-    fn wake(&self) {
+    pub(crate) fn wake(&self) {
         self.shared.waiters.wake(self.about.digest);
     }
 
@@ -313,7 +313,7 @@ impl Run {
         }
     }
 
-    fn tell_store(&self, error: &StoreError) {
+    pub(crate) fn tell_store(&self, error: &StoreError) {
         tracing::warn!(digest = %self.about.digest, %error, "the end of a run could not be stored");
         metrics::store_failed(error);
     }

@@ -95,6 +95,12 @@ pub(crate) enum Doubt {
     Unanswered,
     /// A coupled operation answered without committing its receipt.
     AnsweredWithoutSettle,
+    /// The answer of an application that settles by its permit did not come whole.
+    CutOff,
+    /// What it committed is not known yet: its transaction is open, or the store does not answer.
+    Unconcluded,
+    /// What it committed is not known: the record is gone, or was in doubt before.
+    Unsettled,
 }
 
 /// One row of the table: the type, another status than its usual one, Retry-After, and what to say.
@@ -176,6 +182,15 @@ impl Doubt {
             }
             Self::AnsweredWithoutSettle => {
                 (502, "the operation answered without its receipt; the action may have happened".to_owned())
+            }
+            Self::CutOff => {
+                (504, "the application's answer did not come whole; the action may still happen".to_owned())
+            }
+            Self::Unconcluded => {
+                (504, "what the application committed is not known yet; the action may still happen".to_owned())
+            }
+            Self::Unsettled => {
+                (502, "the application committed no receipt that stands; the action may have happened".to_owned())
             }
         };
         Row::new(ProblemType::OutcomeUnknown, format!("{detail}. Keep the key, and send it again to learn what stands"))

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use bytes::Bytes;
+use counterfoil_core::Effect;
 use counterfoil_store::seam::Seen;
 use counterfoil_store::{Begun, Permit, StoreError};
 use http::{Request, Response};
@@ -27,6 +28,7 @@ use crate::fault::Fault;
 use crate::job::{About, Job};
 use crate::layer::{Shared, Slot};
 use crate::metrics::{self, Counted};
+use crate::permit::PermitText;
 use crate::reject::{Doubt, Rejection};
 use crate::remember::{Answered, Failed};
 
@@ -59,11 +61,21 @@ pub(crate) async fn lead<S, R>(
     let limit = Instant::now() + policy.attempt_limit;
     let led = match shared.gate.begin_on(&mut job.claim, policy, seen).await {
         Ok(Begun::Execute(permit)) => {
-            let (service, request, claim, about) = job.split(limit);
+            let (service, mut request, claim, about) = job.split(limit);
             metrics::executed(&about.matched.label);
+            let text = (permit.policy().effect == Effect::Coupled).then(|| PermitText::of(&permit)).flatten();
+            let couples = text.is_some();
+            if let Some(text) = text {
+                request.extensions_mut().insert(text);
+            }
             let handler = handler(&shared, &about, service, request);
             let run = Box::new(Run { shared, claim, about, slot: Some(slot), deliver: Some(deliver(reply)) });
-            return run.own(permit, handler, limit).await;
+            // In a box, so that it adds nothing to the size of every run.
+            return if couples {
+                Box::pin(run.couple(permit, handler, limit)).await
+            } else {
+                run.own(permit, handler, limit).await
+            };
         }
         Ok(begun) => Led::Decided(job, begun),
         Err(error) => Led::Failed(job, error),

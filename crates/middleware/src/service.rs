@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
+use counterfoil_core::policy::Answerer;
 use counterfoil_core::{Claim, Effect, Now};
 use counterfoil_store::Begun;
 use http::header::ORIGIN;
@@ -193,9 +194,11 @@ where
     };
     let (terms, digest) = (job.about.matched.terms.clone(), job.about.digest);
     let (reply, led) = oneshot::channel();
-    match terms.policy.effect {
-        Effect::Coupled => detached(Box::pin(coupled::lead(shared.clone(), job, slot, reply))).await,
-        Effect::KeyedUpstream | Effect::Other => {
+    match (terms.policy.effect, shared.settings.answerer) {
+        (Effect::Coupled, Answerer::Handler) => {
+            detached(Box::pin(coupled::lead(shared.clone(), job, slot, reply))).await
+        }
+        (Effect::Coupled, Answerer::Upstream) | (Effect::KeyedUpstream | Effect::Other, _) => {
             detached(Box::pin(run::lead(shared.clone(), job, seen, slot, reply))).await;
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use counterfoil_core::policy::{Answerer, Remember};
 use counterfoil_core::wire::ProblemType;
-use counterfoil_core::{Effect, Operation, Policy, Rule};
+use counterfoil_core::{Effect, Hold, Operation, Policy, Rule};
 use http::HeaderName;
 
 use crate::cors::Cors;
@@ -134,6 +134,8 @@ pub struct Terms {
     pub age_max: Option<Duration>,
     /// Which answers are the result.
     pub remember: Remember,
+    /// Whether an application that settles by its permit always holds it first; of no meaning elsewhere.
+    pub hold: Hold,
     /// What a duplicate does while the action runs.
     pub duplicates: Duplicates,
     /// Problems that are answered with another status than the usual one.
@@ -148,6 +150,7 @@ impl Default for Terms {
             rule: Rule::auto(),
             age_max: None,
             remember: Remember::default(),
+            hold: Hold::Optional,
             duplicates: Duplicates::Refuse,
             statuses: BTreeMap::new(),
         }

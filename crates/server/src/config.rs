@@ -21,6 +21,7 @@ mod url;
 
 use std::net::SocketAddr;
 
+use counterfoil_core::Effect;
 use http::HeaderName;
 
 pub use self::claims::{ClaimName, Requirement, ScopePart};
@@ -30,6 +31,8 @@ pub use self::cors::Cors;
 pub use self::forward::{Forward, HostSent, Http, Roots, Tls};
 pub use self::limits::Limits;
 pub use self::operation::Operation;
+#[cfg(feature = "postgres")]
+pub use self::place::Database;
 pub use self::place::{Listen, STORE_ACCEPTED, StorePlace, Upstream};
 pub use self::principal::{Algorithm, ApiKey, ApiKeys, ForwardAuth, JwksPlace, Jwt, Net, Peer, PrincipalSource};
 pub use self::quantity::{SIZE_ACCEPTED, SPAN_ACCEPTED, parse_size, parse_span, print_size, print_span};
@@ -195,6 +198,7 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
     }
     let store = names("store", "COUNTERFOIL_STORE", "--store", STORE_ACCEPTED);
     let store = outside.text(root, &store, flags.store.as_deref(), StorePlace::parse);
+    let unread_store = store.is_none() && root.has("store");
     let store = store.unwrap_or_else(|| Setting::or(None, StorePlace::Sqlite("counterfoil.db".into())));
     let (principal, require) = principal::read(root, outside, flags.principal.as_deref());
     let scope = claims::scope(root);
@@ -213,6 +217,9 @@ fn read(root: &Section<'_>, outside: &Outside<'_>, flags: &Flags) -> Option<Conf
     let defaults = Terms::defaults(root.table("defaults"), &Section::root(&empty, pad));
     let operations = operation::read(root, &defaults);
     judge(root, &listen, &admin, upstream.as_ref());
+    if !unread_store {
+        judge_effects(root, &store.value, &defaults, &operations);
+    }
     if let Some(principal) = &principal {
         claims::judge(root, &principal.value, &require, &scope, &operations);
         principal::judge(root, &principal.value, &listen.value);
@@ -255,6 +262,15 @@ fn judge(root: &Section<'_>, listen: &Setting<Listen>, admin: &Setting<Listen>, 
     });
     if itself {
         root.complain("upstream", "it is this proxy itself", "the address of the guarded server");
+    }
+}
+
+/// What only a store and an effect together can get wrong.
+fn judge_effects(root: &Section<'_>, store: &StorePlace, defaults: &Terms, operations: &[Operation]) {
+    let mut terms = operations.iter().map(|operation| &operation.terms).chain([defaults]);
+    if terms.any(|terms| terms.effect.value == Effect::Coupled) && !store.takes_permits() {
+        let fault = format!("{store} cannot keep effect = \"coupled\"");
+        root.complain("store", fault, "\"postgres://...\", the database of the application");
     }
 }
 

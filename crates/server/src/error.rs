@@ -25,6 +25,11 @@ pub enum ServerError {
         /// The cause.
         source: std::io::Error,
     },
+    /// An operation is coupled, and the store takes no permits.
+    #[error(
+        "effect = \"coupled\" needs a store on PostgreSQL, the database of the application: this store cannot keep it"
+    )]
+    Coupled,
     /// What callers are known by cannot be used.
     #[error("principal: {0}")]
     Principal(String),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use counterfoil_core::policy::{Answerer, Remember};
-use counterfoil_core::{Operation, Policy};
+use counterfoil_core::{Effect, Operation, Policy};
 use counterfoil_middleware::{Cors, GuardLayer, KeyNeed, OperationRule, Pattern, Principal, Settings, Terms, Unlisted};
 use counterfoil_store::{Gate, MemoryStore};
 
@@ -22,6 +22,12 @@ pub fn check(config: &Config) -> Result<(), ServerError> {
     Proxy::new(config)?;
     let callers = Callers::new(config)?;
     layer(Gate::new(Arc::new(MemoryStore::new()))?, config, callers.principal).map(|_| ())
+}
+
+/// Whether any operation is coupled.
+pub(crate) fn couples(config: &Config) -> bool {
+    let listed = config.operations.iter().map(|operation| &operation.terms);
+    listed.chain([&config.defaults]).any(|terms| terms.effect.value == Effect::Coupled)
 }
 
 pub(crate) fn layer(gate: Gate, config: &Config, principal: Arc<dyn Principal>) -> Result<GuardLayer, ServerError> {
@@ -66,6 +72,7 @@ fn terms(terms: &crate::config::Terms) -> Terms {
             effect: terms.effect.value,
         },
         rule: terms.fingerprint.value.clone(),
+        hold: terms.hold.value,
         age_max: terms.max_age.value,
         remember: Remember { not_processed: terms.not_processed.value.clone() },
         duplicates: terms.duplicates.value,

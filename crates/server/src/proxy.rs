@@ -21,7 +21,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use counterfoil_core::wire::{IDEMPOTENCY_KEY, REPEATABILITY_FIRST_SENT, REPEATABILITY_REQUEST_ID};
-use counterfoil_middleware::{Body, Fault, Guarded, Peer};
+use counterfoil_middleware::{Body, Fault, Guarded, Peer, PermitText};
 use http::uri::PathAndQuery;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use tower::Service;
@@ -121,6 +121,7 @@ async fn forward(target: Arc<Target>, mut request: Request<Body>) -> Result<Resp
         upgrade.ask(request.headers_mut());
     }
     let mut answer = exchange::once(&target.reach, limit, upgrade.is_some(), request).await?;
+    headers::remove_permit(answer.headers_mut());
     if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
         return match upgrade {
             Some(upgrade) => Ok(upgrade.join(answer, target.idle)),
@@ -139,9 +140,11 @@ fn prepare(target: &Target, request: &mut Request<Body>, guarded: bool) {
     let path = request.uri().path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
     *request.uri_mut() = Uri::from(path);
     *request.version_mut() = http::Version::HTTP_11;
+    let permit = request.extensions_mut().remove::<PermitText>();
     let headers = request.headers_mut();
     let trailers = headers::takes_trailers(headers);
     headers::remove_hop_by_hop(headers);
+    headers::remove_permit(headers);
     headers::join_cookies(headers);
     // The whole answer to an expectation is ours: the body was asked for when it was read.
     headers.remove(header::EXPECT);
@@ -157,6 +160,9 @@ fn prepare(target: &Target, request: &mut Request<Body>, guarded: bool) {
         headers.remove(header::TRAILER);
         for name in target.carriers {
             headers.remove(HeaderName::from_static(name));
+        }
+        if let Some(permit) = permit {
+            headers.insert(PermitText::HEADER, permit.value().clone());
         }
     } else if trailers {
         headers.insert(header::TE, HeaderValue::from_static("trailers"));

@@ -63,6 +63,9 @@ impl Server {
     /// [`ServerError`], with the next step.
     pub async fn start_on(store: Store, config: Config) -> Result<Self, ServerError> {
         let prometheus = numbers::recorder();
+        if !store.records().takes_permits() && guard::couples(&config) {
+            return Err(ServerError::Coupled);
+        }
         let about = store.records().about().await?;
         let callers = Callers::new(&config)?;
         callers.warm();

@@ -4,12 +4,16 @@
 //! What does not belong here: what one part alone promises, which is tested beside that part.
 
 mod browser;
+mod coupled;
+mod coupled_kills;
+mod coupled_open;
 mod curl;
 mod files;
 mod hangup;
 mod nginx;
 mod nginx_behind;
 mod nginx_front;
+mod postgres;
 mod process;
 mod proxied;
 mod python;

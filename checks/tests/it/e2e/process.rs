@@ -8,7 +8,10 @@ use std::{
     os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::{Child, Command, ExitStatus, Stdio},
-    sync::mpsc::{Receiver, channel},
+    sync::{
+        Mutex,
+        mpsc::{Receiver, channel},
+    },
     time::Duration,
 };
 
@@ -28,8 +31,8 @@ pub(super) fn counterfoil() -> PathBuf {
 /// A running program; killed when dropped.
 pub(super) struct Process {
     child: Child,
-    out: Receiver<String>,
-    errors: Receiver<String>,
+    out: Mutex<Receiver<String>>,
+    errors: Mutex<Receiver<String>>,
 }
 
 impl Process {
@@ -48,27 +51,27 @@ impl Process {
     fn spawn(command: &mut Command) -> Self {
         let command = alone(command).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}: ./test installs it"));
-        let out = lines(child.stdout.take().expect("its output is piped"));
-        let errors = lines(child.stderr.take().expect("its errors are piped"));
+        let out = Mutex::new(lines(child.stdout.take().expect("its output is piped")));
+        let errors = Mutex::new(lines(child.stderr.take().expect("its errors are piped")));
         Self { child, out, errors }
     }
 
     /// The next line of its output.
     pub(super) fn line(&self) -> String {
-        self.out
-            .recv_timeout(LINE_WITHIN)
-            .unwrap_or_else(|_| panic!("it says no other line, but logs:\n{}", self.log()))
+        let out = self.out.lock().expect("nobody panicked");
+        out.recv_timeout(LINE_WITHIN).unwrap_or_else(|_| panic!("it says no other line, but logs:\n{}", self.log()))
     }
 
     /// What else it has logged so far.
     pub(super) fn log(&self) -> String {
-        self.errors.try_iter().collect::<Vec<_>>().join("\n")
+        self.errors.lock().expect("nobody panicked").try_iter().collect::<Vec<_>>().join("\n")
     }
 
     /// What follows `mark` on the next line of its log that holds it. Blocks until that line comes.
     pub(super) fn logs(&self, mark: &str) -> String {
         let mut seen = Vec::new();
-        while let Ok(line) = self.errors.recv_timeout(LINE_WITHIN) {
+        let errors = self.errors.lock().expect("nobody panicked");
+        while let Ok(line) = errors.recv_timeout(LINE_WITHIN) {
             if let Some((_, rest)) = line.split_once(mark) {
                 return rest.to_owned();
             }

@@ -19,14 +19,14 @@ use super::{
     upstream::Upstream,
 };
 
-fn python() -> Command {
+pub(super) fn python() -> Command {
     let interpreter = std::env::var_os("COUNTERFOIL_PYTHON")
         .expect("COUNTERFOIL_PYTHON names no interpreter: run ./test, which installs the packages and sets it");
     Command::new(interpreter)
 }
 
 /// A program that stands beside this file.
-fn program(name: &str) -> PathBuf {
+pub(super) fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/e2e").join(name)
 }
 

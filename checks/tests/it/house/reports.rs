@@ -1,4 +1,5 @@
-//! The page of field reports accounts for every report: with tests that exist, with a reason, or with what it waits for.
+//! The page of field reports accounts for every report: with tests that exist, with a reason, or with what it waits for;
+//! and the page of promises names a test for each.
 //!
 //! The list of reports stands here. What does not belong here: whether a test proves what its row says.
 
@@ -9,6 +10,7 @@ use super::tokens::{functions, lex};
 use super::tree::{File, files, hold, seen};
 
 const PAGE: &str = "docs/reference/field-reports.md";
+const PROMISES: &str = "docs/reference/promises.md";
 
 /// Every report of the kinds that the page takes one by one.
 const REPORTS: [u16; 81] = [
@@ -64,35 +66,57 @@ fn accounted(page: &str, reports: &[u16]) -> Vec<String> {
     faults
 }
 
-fn named(page: &str, files: &[File]) -> Vec<String> {
+fn named(path_of_page: &str, page: &str, files: &[File]) -> Vec<String> {
     let mut faults = Vec::new();
     let links = page.lines().enumerate().flat_map(|(index, line)| tests(line).map(move |test| (index + 1, test)));
     for (line, (name, target)) in links {
-        let path = resolve(PAGE, target).unwrap_or_default();
+        let path = resolve(path_of_page, target).unwrap_or_default();
         let file = files.iter().find(|file| file.path == path && file.is_rust());
         let names: BTreeSet<String> = file
             .map(|file| functions(lex(file)).into_iter().map(|function| function.name).collect())
             .unwrap_or_default();
         if !names.contains(name) {
-            faults.push(format!("{PAGE}:{line}: no function `{name}` in `{target}`"));
+            faults.push(format!("{path_of_page}:{line}: no function `{name}` in `{target}`"));
         }
     }
     faults
 }
 
-fn page(files: &[File]) -> &str {
-    files.iter().find(|file| file.path == PAGE).map_or("", |file| file.text.as_str())
+fn page<'f>(path: &str, files: &'f [File]) -> &'f str {
+    files.iter().find(|file| file.path == path).map_or("", |file| file.text.as_str())
 }
 
 #[test]
 fn every_report_is_accounted_for() {
-    hold("give each report one row: its tests, a reason, or what it waits for", &accounted(page(&files()), &REPORTS));
+    hold(
+        "give each report one row: its tests, a reason, or what it waits for",
+        &accounted(page(PAGE, &files()), &REPORTS),
+    );
 }
 
 #[test]
 fn the_tests_of_the_reports_exist() {
     let files = files();
-    hold("name the test that proves it now; if none does, write it", &named(page(&files), &files));
+    hold("name the test that proves it now; if none does, write it", &named(PAGE, page(PAGE, &files), &files));
+}
+
+/// The rows of a table whose last cell names no test.
+fn unproved(page: &str) -> Vec<String> {
+    let rows = page.lines().enumerate().filter(|(_, line)| line.starts_with("| ") && !line.starts_with("| ---"));
+    let cells =
+        rows.map(|(index, line)| (index + 1, line.trim_end_matches(['|', ' ']).rsplit('|').next().unwrap_or("")));
+    let bare = cells.filter(|(_, cell)| !cell.trim().starts_with("proof") && tests(cell).next().is_none());
+    bare.map(|(line, _)| format!("{PROMISES}:{line}: no test proves it")).collect()
+}
+
+#[test]
+fn every_promise_is_proved_by_tests_that_exist() {
+    let files = files();
+    let page = page(PROMISES, &files);
+    assert!(page.contains("| 1 |"), "the page has its table");
+    hold("name the test that proves it", &[named(PROMISES, page, &files), unproved(page)].concat());
+    seen("a promise without a test", &unproved("| 1 | kept | by nobody |\n"), ":1: no test proves it");
+    assert!(unproved("| a | proof |\n| 1 | [`one`](a.rs) |\n").is_empty());
 }
 
 #[test]
@@ -111,9 +135,9 @@ fn planted_faults_are_seen() {
     }
 
     let tree = |text: &str| [File::new("crates/a.rs", text), File::new("crates/b.md", "fn one() {} fn two() {}")];
-    assert!(named(&whole, &tree("#[test] fn one() {} proptest! { #[test] fn two(x: u8) {} }")).is_empty());
-    seen("a test that is gone", &named(&whole, &tree("fn one() {} // fn two() {}")), ":3: no function `two` in");
+    assert!(named(PAGE, &whole, &tree("#[test] fn one() {} proptest! { #[test] fn two(x: u8) {} }")).is_empty());
+    seen("a test that is gone", &named(PAGE, &whole, &tree("fn one() {} // fn two() {}")), ":3: no function `two` in");
     for target in ["../../crates/c.rs", "../../crates/b.md", "../../../../crates/a.rs"] {
-        seen(target, &named(&format!("[`one`]({target})"), &tree("fn one() {}")), ":1: no function `one`");
+        seen(target, &named(PAGE, &format!("[`one`]({target})"), &tree("fn one() {}")), ":1: no function `one`");
     }
 }

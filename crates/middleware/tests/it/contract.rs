@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use counterfoil_core::policy::{Answerer, Remember};
 use counterfoil_core::wire::ProblemType;
-use counterfoil_core::{Effect, Expiry, Operation, Policy, Rule};
+use counterfoil_core::{Effect, Expiry, Hold, Operation, Policy, Rule};
 use counterfoil_middleware::{
     Body, CONTRACT_PATH, Cors, Duplicates, KeyNeed, OperationRule, Principal, PrincipalAnswer, PrincipalFault,
     Settings, SingleTenant, Terms, Unlisted,
@@ -38,6 +38,7 @@ fn rule(name: Option<&str>, pattern: &str, key: KeyNeed, terms: Terms) -> Operat
 /// One operation for each thing that terms can say.
 fn everything() -> Settings {
     let waiting = Terms {
+        hold: Hold::Optional,
         policy: Policy {
             retention: Duration::from_millis(90_500),
             expiry: Expiry::Refuse(Duration::from_hours(720)),

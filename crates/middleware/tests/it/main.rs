@@ -15,6 +15,7 @@ mod limits;
 mod methods;
 mod order;
 mod outage;
+mod permit;
 mod remembered;
 mod revoked;
 mod routes;

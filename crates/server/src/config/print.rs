@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use counterfoil_core::{Effect, Expiry, Rule};
+use counterfoil_core::{Effect, Expiry, Hold, Rule};
 use toml::Value;
 
 use super::quantity::{print_size, print_span};
@@ -142,6 +142,10 @@ fn terms(page: &mut Page, terms: &Terms) {
         Effect::Coupled => "coupled",
         Effect::KeyedUpstream => "keyed-upstream",
         Effect::Other => "other",
+    });
+    page.setting("hold", &terms.hold, |hold| match hold {
+        Hold::Optional => "optional",
+        Hold::Always => "always",
     });
     page.setting("fingerprint", &terms.fingerprint, rule);
     page.setting("max_age", &terms.max_age, |span| span.map_or("any".to_owned(), print_span));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use counterfoil_core::wire::ProblemType;
-use counterfoil_core::{Effect, Expiry, Rule};
+use counterfoil_core::{Effect, Expiry, Hold, Rule};
 use counterfoil_middleware::Duplicates;
 use toml::Value;
 
@@ -16,6 +16,8 @@ use super::setting::Setting;
 const EXPIRED_ACCEPTED: &str = "\"new-action\" or \"refuse <span>\" like \"refuse 30d\"";
 const DUPLICATES_ACCEPTED: &str = "\"refuse\" or \"wait <span>\" like \"wait 5s\"";
 const MAX_AGE_ACCEPTED: &str = "\"any\" or a span like \"24h\", not longer than the retention";
+const EFFECT_ACCEPTED: &str = "\"other\", or \"coupled\" with a store on PostgreSQL";
+const HOLD_ACCEPTED: &str = "\"optional\" or \"always\"";
 const STATUS_ACCEPTED: &str = "a status from 400 to 599";
 
 /// The most items of a list in the file.
@@ -30,8 +32,10 @@ pub struct Terms {
     pub expired: Setting<Expiry>,
     /// What a duplicate does while the action runs.
     pub duplicates: Setting<Duplicates>,
-    /// Where the effect lives; behind this proxy it can only be elsewhere.
+    /// Where the effect lives: elsewhere, or in the store's own PostgreSQL.
     pub effect: Setting<Effect>,
+    /// Whether a coupled application always takes `counterfoil.hold` first.
+    pub hold: Setting<Hold>,
     /// How requests are compared.
     pub fingerprint: Setting<Rule>,
     /// How old an action may be when it is first run; `None`: any.
@@ -49,6 +53,7 @@ pub struct Terms {
 /// What a section says; what it does not say is `None`.
 struct Said {
     effect: Option<Effect>,
+    hold: Option<Hold>,
     retention: Option<Duration>,
     expired: Option<Expiry>,
     duplicates: Option<Duplicates>,
@@ -63,7 +68,8 @@ struct Said {
 impl Said {
     fn read(section: &Section<'_>) -> Self {
         Self {
-            effect: section.text("effect", "\"other\"", parse_effect),
+            effect: section.text("effect", EFFECT_ACCEPTED, parse_effect),
+            hold: section.text("hold", HOLD_ACCEPTED, parse_hold),
             retention: span(section, "retention", 1, 36_500 * 86_400),
             expired: section.text("expired", EXPIRED_ACCEPTED, parse_expired),
             duplicates: section.text("duplicates", DUPLICATES_ACCEPTED, parse_duplicates),
@@ -86,6 +92,7 @@ impl Terms {
             expired: Setting::or(said.expired, Expiry::NewAction),
             duplicates: Setting::or(said.duplicates, Duplicates::Refuse),
             effect: Setting::or(said.effect, Effect::Other),
+            hold: Setting::or(said.hold, Hold::Optional),
             fingerprint: Setting::or(said.fingerprint, Rule::auto()),
             max_age: Setting::or(said.max_age, None),
             lease: Setting::or(said.lease, Duration::from_secs(30)),
@@ -108,6 +115,7 @@ impl Terms {
             expired: Setting::or_inherited(said.expired, &defaults.expired),
             duplicates: Setting::or_inherited(said.duplicates, &defaults.duplicates),
             effect: Setting::or_inherited(said.effect, &defaults.effect),
+            hold: Setting::or_inherited(said.hold, &defaults.hold),
             fingerprint: Setting::or_inherited(said.fingerprint, &defaults.fingerprint),
             max_age: Setting::or_inherited(said.max_age, &defaults.max_age),
             lease: Setting::or_inherited(said.lease, &defaults.lease),
@@ -115,7 +123,7 @@ impl Terms {
             not_processed: Setting::or_inherited(said.not_processed, &defaults.not_processed),
             statuses: Setting::or_inherited(said.statuses, &defaults.statuses),
         };
-        let said_here = [terms.retention.origin, terms.lease.origin, terms.max_age.origin];
+        let said_here = [terms.retention.origin, terms.lease.origin, terms.max_age.origin, terms.hold.origin];
         if said_here.contains(&super::setting::Origin::File) {
             terms.judge(section);
         }
@@ -127,6 +135,10 @@ impl Terms {
         if self.retention.value < self.lease.value {
             let fault = "shorter than the lease: a receipt would be forgotten before a retry can ask for it";
             section.complain("retention", fault, "a span not shorter than the lease");
+        }
+        if self.hold.value == Hold::Always && self.effect.value != Effect::Coupled {
+            let fault = "without effect = \"coupled\" there is no permit to hold";
+            section.complain("hold", fault, "effect = \"coupled\" beside it");
         }
         if self.max_age.value.is_some_and(|max_age| max_age > self.retention.value) {
             let fault = "longer than the retention: a retry could be younger than what forgot it";
@@ -175,9 +187,17 @@ fn parse_max_age(text: &str) -> Result<Option<Duration>, String> {
 fn parse_effect(text: &str) -> Result<Effect, String> {
     match text {
         "other" => Ok(Effect::Other),
-        "coupled" => Err("\"coupled\" behind a proxy needs a PostgreSQL store, which is not built yet".to_owned()),
+        "coupled" => Ok(Effect::Coupled),
         "keyed-upstream" => Err("\"keyed-upstream\" is not built yet in this version".to_owned()),
         _ => Err(format!("{text:?} is no effect")),
+    }
+}
+
+fn parse_hold(text: &str) -> Result<Hold, String> {
+    match text {
+        "optional" => Ok(Hold::Optional),
+        "always" => Ok(Hold::Always),
+        _ => Err(format!("{text:?} is neither")),
     }
 }
 

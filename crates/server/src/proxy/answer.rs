@@ -13,6 +13,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::time::{Instant, Sleep};
 
+use super::headers;
 use super::link::Link;
 use super::reach::Place;
 
@@ -146,7 +147,7 @@ impl http_body::Body for Driven {
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
                 self.pace.came(bytes);
-                Poll::Ready(Some(Ok(frame)))
+                Poll::Ready(Some(Ok(without_permit(frame))))
             }
             Poll::Ready(Some(Err(error))) => self.broken(error.into(), cx),
             Poll::Ready(None) if self.is_cut() => self.broken("the answer was cut off".into(), cx),
@@ -180,6 +181,14 @@ impl Drop for Driven {
             self.end();
         }
     }
+}
+
+/// Takes a permit out of trailers.
+fn without_permit(mut frame: Frame<Bytes>) -> Frame<Bytes> {
+    if let Some(trailers) = frame.trailers_mut() {
+        headers::remove_permit(trailers);
+    }
+    frame
 }
 
 /// When something last went on.
@@ -257,7 +266,7 @@ impl http_body::Body for Noted {
         let polled = Pin::new(&mut self.body).poll_frame(cx);
         let over = matches!(polled, Poll::Ready(None | Some(Err(_)))) || self.body.is_end_stream();
         self.progress.set(polled.is_pending(), over);
-        polled.map_err(BoxError::from)
+        polled.map_ok(without_permit).map_err(BoxError::from)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use counterfoil_core::wire::list_items;
+use counterfoil_core::wire::{IDEMPOTENCY_PERMIT, list_items};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 /// Ends at each hop whether `Connection` names it or not (RFC 9110 section 7.6.1).
@@ -57,6 +57,14 @@ pub(super) fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iter
 /// Whether the sender takes trailers, the one thing in `TE` that outlives a hop (RFC 9110 section 10.1.4).
 pub(super) fn takes_trailers(headers: &HeaderMap) -> bool {
     tokens(headers, &header::TE).any(|token| token.eq_ignore_ascii_case(b"trailers"))
+}
+
+/// Removes every permit, and what an application could take for one: many read `_` in a name as `-`.
+pub(super) fn remove_permit(headers: &mut HeaderMap) {
+    let alike = |name: &&HeaderName| name.as_str().replace('_', "-") == IDEMPOTENCY_PERMIT;
+    while let Some(name) = headers.keys().find(alike).cloned() {
+        headers.remove(name);
+    }
 }
 
 /// HTTP/2 may part cookies into lines, which nothing else understands (RFC 9113 section 8.2.3).

@@ -282,12 +282,42 @@ match = "POST /files/{id"
 }
 
 #[test]
+fn coupled_elsewhere() {
+    file(
+        "coupled-elsewhere",
+        r#"
+upstream = "http://api.example"
+store = "sqlite:orders.db"
+
+[principal]
+from = "none"
+
+[[operation]]
+name = "create-order"
+match = "POST /orders"
+effect = "coupled"
+hold = "always"
+
+[[operation]]
+name = "refund"
+match = "POST /refunds"
+hold = "always"
+
+[[operation]]
+name = "cancel"
+match = "POST /cancellations"
+hold = "never"
+"#,
+    );
+}
+
+#[test]
 fn not_built_yet() {
     file(
         "not-built",
         r#"
 upstream = "http://api.example"
-store = "postgres://localhost/orders"
+store = "mysql://localhost/orders"
 
 [seal]
 key = "env:KEY"

@@ -94,6 +94,25 @@ async fn the_key_is_forwarded_on_request() {
     assert_eq!(again.header("x-order"), Some("1"));
 }
 
+/// The outside can neither show a permit nor see one, in no spelling that an application could take for one.
+#[tokio::test]
+async fn a_permit_comes_from_nobody_outside_and_goes_to_nobody() {
+    let answer =
+        "HTTP/1.1 201 Created\r\nidempotency-permit: leaked\r\nIdempotency_Permit: leaked\r\ncontent-length: 0\r\n\r\n";
+    let upstream = Upstream::start(Play::Send(answer)).await;
+    let running = Running::start(upstream.address, "").await;
+    let forged = ["Idempotency-Permit: forged", "IDEMPOTENCY_PERMIT: forged", "idempotency-Permit: forged"];
+    let guarded: Vec<&str> = [&forged[..], &["Idempotency-Key: k", "Connection: idempotency-permit"]].concat();
+    for headers in [guarded.as_slice(), &forged] {
+        let answer = ask(running.proxy, "POST /orders", headers, "{}").await;
+        assert_eq!(answer.status(), 201);
+        assert!(!format!("{answer:?}").contains("leaked"), "{answer:?}");
+    }
+    let seen = upstream.seen();
+    assert_eq!(seen.len(), 2);
+    assert!(seen.iter().all(|request| !request.contains("forged")), "{seen:?}");
+}
+
 #[tokio::test]
 async fn unguarded_traffic_passes() {
     let upstream = Upstream::start(Play::Send("HTTP/1.0 200 OK\r\nserver: old\r\n\r\nas it is")).await;

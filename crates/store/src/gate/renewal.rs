@@ -3,16 +3,18 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use counterfoil_core::Effect;
+use counterfoil_core::action::Refused;
 use tokio::sync::{Notify, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::error::{ErrorKind, StoreError};
-use crate::gate::{Gate, Permit};
+use crate::gate::{Changed, Gate, Permit};
 
 /// The thread that renews every lease of a gate.
 pub(crate) struct Thread {
@@ -74,6 +76,7 @@ struct Kept {
     permit: tokio::sync::Mutex<Option<Permit>>,
     place: Mutex<Option<(Instant, u64)>>,
     lost: AtomicBool,
+    passed: AtomicU64,
     /// Nobody keeps it any more.
     ended: AtomicBool,
 }
@@ -132,9 +135,15 @@ impl Kept {
     async fn renew(self: Arc<Self>, agenda: Arc<Agenda>) {
         let mut place = self.permit.lock().await;
         let Some(permit) = place.as_mut() else { return };
-        let pause = match self.gate.renew(permit).await {
-            Ok(Ok(())) => self.every,
-            Ok(Err(refused)) => {
+        let pause = match self.gate.renew_or_pass(permit).await {
+            Ok(Changed::Written(_)) => self.every,
+            Ok(Changed::Held) => {
+                self.passed.fetch_add(1, Ordering::Relaxed);
+                self.every
+            }
+            // The application has committed, and its answer is still to come.
+            Ok(Changed::Refused(Refused::Done)) if permit.policy().effect == Effect::Coupled => return,
+            Ok(Changed::Refused(refused)) => {
                 tracing::error!(digest = %permit.digest(), why = refused.as_str(), "a lease was lost while its run went on");
                 self.lost.store(true, Ordering::Release);
                 return;
@@ -174,6 +183,12 @@ impl Renewal {
     pub fn is_lost(&self) -> bool {
         self.kept.lost.load(Ordering::Acquire)
     }
+
+    /// How many renewals passed by the record because somebody's open transaction had it locked: the run itself at work.
+    #[must_use]
+    pub fn passed(&self) -> u64 {
+        self.kept.passed.load(Ordering::Relaxed)
+    }
 }
 
 impl Drop for Renewal {
@@ -197,6 +212,7 @@ impl Gate {
             permit: tokio::sync::Mutex::new(Some(permit)),
             place: Mutex::new(None),
             lost: AtomicBool::new(false),
+            passed: AtomicU64::new(0),
             ended: AtomicBool::new(false),
         });
         let agenda = self.renewals.agenda.clone();
