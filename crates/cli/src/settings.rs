@@ -5,8 +5,8 @@ use std::path::Path;
 
 use counterfoil_server::config::{Config, FILE_BYTES_MAX, Flags, STORE_ACCEPTED, StorePlace};
 use counterfoil_server::{Missing, Store};
-use counterfoil_store::SqliteStore;
 use counterfoil_store::sqlite::Migrated;
+use counterfoil_store::{PostgresStore, SqliteStore};
 
 use crate::args::{self, Place, Settings};
 use crate::error::CliError;
@@ -70,29 +70,35 @@ fn place(place: &Place) -> Result<StorePlace, CliError> {
         .map_err(|fault| CliError::Usage(format!("COUNTERFOIL_STORE: {fault}; accepted: {STORE_ACCEPTED}")))
 }
 
-fn of_its_own(place: &StorePlace) -> Result<&Path, CliError> {
-    match place {
-        StorePlace::Sqlite(path) => Ok(path),
-        StorePlace::Memory => Err(CliError::Usage(
-            "a memory belongs to the process that serves it, and nobody else can look into it; name sqlite:PATH"
-                .to_owned(),
-        )),
-    }
+fn nobodys() -> CliError {
+    CliError::Usage(
+        "a memory belongs to the process that serves it, and nobody else can look into it; name sqlite:PATH or \
+         postgres://…"
+            .to_owned(),
+    )
 }
 
 /// Opens the store for an operator; it must exist.
 pub(crate) async fn open(arguments: &Place) -> Result<Store, CliError> {
     let place = place(arguments)?;
-    of_its_own(&place)?;
+    if place == StorePlace::Memory {
+        return Err(nobodys());
+    }
     Ok(Store::open(&place, Missing::Refuse).await?)
 }
 
 /// Makes the store, or brings it up to date.
 pub(crate) async fn migrate(arguments: &Place) -> Result<(), CliError> {
     let place = place(arguments)?;
-    let path = of_its_own(&place)?.to_owned();
-    let migrated = tokio::task::spawn_blocking(move || SqliteStore::migrate(path)).await;
-    let migrated = migrated.map_err(|error| CliError::Internal(format!("the migration was cut short: {error}")))??;
+    let migrated = match &place {
+        StorePlace::Memory => return Err(nobodys()),
+        StorePlace::Postgres(database) => PostgresStore::migrate(database.url()).await?,
+        StorePlace::Sqlite(path) => {
+            let path = path.clone();
+            let migrated = tokio::task::spawn_blocking(move || SqliteStore::migrate(path)).await;
+            migrated.map_err(|error| CliError::Internal(format!("the migration was cut short: {error}")))??
+        }
+    };
     let what = match migrated {
         Migrated::Made => "made",
         Migrated::Updated => "brought up to date",

@@ -3,6 +3,7 @@
 //! Nothing is written here: a function answers what the record becomes, and `store::gate` writes it under the guard
 //! of version and lease id. How stores write belongs to `store`; status codes to `middleware`.
 
+mod fence;
 mod transition;
 
 use crate::claim::Claim;
@@ -11,6 +12,7 @@ use crate::receipt::Receipt;
 use crate::record::{Record, Standing, State, Why};
 use crate::time::{Now, Timestamp};
 
+pub use self::fence::{Concluded, Heard, conclude, hold, settle};
 pub use self::transition::{
     Completed, Confirmation, Refused, Verdict, complete, doubt, end_lease, release, renew, resolve, sweep,
 };

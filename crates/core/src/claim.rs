@@ -10,7 +10,7 @@ use http::{HeaderMap, Method};
 
 use crate::fingerprint::{BodyError, Fingerprint, Parts, Rule};
 use crate::identity::{Identity, Key};
-use crate::policy::{Effect, Policy};
+use crate::policy::{Effect, Expiry, Policy};
 use crate::record::{Holder, Lease, LeaseId, Record, State, Why};
 use crate::time::Timestamp;
 
@@ -176,6 +176,10 @@ pub struct Draft {
     pub dated: Option<Timestamp>,
     /// When the action was first claimed, where this take-over continues one.
     pub claimed_at: Option<Timestamp>,
+    /// How long a receipt will be promised: no part of the record, but of what a store must know that lets others settle it.
+    pub retention: Duration,
+    /// What answers after that.
+    pub expiry: Expiry,
 }
 
 impl Draft {
@@ -192,6 +196,8 @@ impl Draft {
             effect: policy.effect,
             dated: claim.dated(),
             claimed_at: None,
+            retention: policy.retention,
+            expiry: policy.expiry,
         }
     }
 

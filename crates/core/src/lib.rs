@@ -22,7 +22,7 @@ pub use claim::{Asked, Claim};
 pub use error::Error;
 pub use fingerprint::{Fingerprint, Parts, Rule};
 pub use identity::{Digest, Identity, Key, Operation, Scope};
-pub use policy::{Effect, Expiry, Policy};
+pub use policy::{Effect, Expiry, Hold, Policy};
 pub use receipt::{Body, Receipt};
 pub use record::{Holder, Lease, LeaseId, Record, State, Why};
 pub use time::{Now, Timestamp};

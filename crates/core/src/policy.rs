@@ -14,6 +14,16 @@ pub enum Effect {
     Other,
 }
 
+/// Whether an application that couples by permit takes `hold` before anything else in its transaction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
+pub enum Hold {
+    /// Not always: a success without a receipt leaves nobody to say what was committed.
+    #[default]
+    Optional,
+    /// Always, as its operation declares: without a receipt nothing was committed.
+    Always,
+}
+
 /// What answers a key whose receipt has expired.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expiry {

@@ -98,5 +98,7 @@ pub use counterfoil_middleware::{
     Coupled, Drain, Duplicates, GuardLayer, Guarded, KeyNeed, OperationRule, Pattern, Principal, Settings,
     SingleTenant, Terms, Unlisted,
 };
+#[cfg(feature = "postgres")]
+pub use counterfoil_store::PostgresStore;
 pub use counterfoil_store::sqlite::{Executed, Origin};
 pub use counterfoil_store::{Gate, MemoryStore, RecordStore, SqliteStore, StoreError};

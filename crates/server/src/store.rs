@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "postgres")]
+use counterfoil_store::postgres::{self, PostgresStore};
 use counterfoil_store::sqlite::{Missing, Options};
 use counterfoil_store::{MemoryStore, RecordStore, SqliteStore, StoreError};
 
@@ -11,27 +13,58 @@ use crate::config::{Limits, Origin, Setting, StorePlace};
 #[derive(Clone)]
 pub struct Store {
     records: Arc<dyn RecordStore>,
-    sqlite: Option<Arc<SqliteStore>>,
+    opened: Opened,
+}
+
+/// What must be closed in order.
+#[derive(Clone)]
+enum Opened {
+    Sqlite(Arc<SqliteStore>),
+    #[cfg(feature = "postgres")]
+    Postgres(Arc<PostgresStore>),
+    /// Nothing of ours.
+    Nothing,
+}
+
+/// What a serving process asks of whichever store it is.
+#[derive(Clone, Copy)]
+struct Wanted {
+    missing: Missing,
+    queue_max: Option<usize>,
+    batch_max: Option<usize>,
 }
 
 impl Store {
-    /// Opens what `place` names. `missing` says what happens where no file stands; a memory is always made.
+    /// Opens what `place` names. `missing` says what happens where no store stands; a memory is always made.
     ///
     /// # Errors
     /// [`StoreError`], with what to do.
     pub async fn open(place: &StorePlace, missing: Missing) -> Result<Self, StoreError> {
-        let mut options = Options::default();
-        options.missing = missing;
-        Self::open_with(place, options).await
+        Self::open_with(place, Wanted { missing, queue_max: None, batch_max: None }).await
     }
 
-    async fn open_with(place: &StorePlace, options: Options) -> Result<Self, StoreError> {
-        let path = match place {
-            StorePlace::Memory => return Ok(Self { records: Arc::new(MemoryStore::new()), sqlite: None }),
-            StorePlace::Sqlite(path) => path.clone(),
-        };
-        let sqlite = blocking(move || SqliteStore::open(path, options)).await?;
-        Ok(Self { records: sqlite.clone(), sqlite: Some(sqlite) })
+    async fn open_with(place: &StorePlace, wanted: Wanted) -> Result<Self, StoreError> {
+        match place {
+            StorePlace::Memory => Ok(Self::of(Arc::new(MemoryStore::new()))),
+            StorePlace::Sqlite(path) => {
+                let mut options = Options::default();
+                options.missing = wanted.missing;
+                options.queue_max = wanted.queue_max.unwrap_or(options.queue_max);
+                options.batch_max = wanted.batch_max.unwrap_or(options.batch_max);
+                let path = path.clone();
+                let sqlite = blocking(move || SqliteStore::open(path, options)).await?;
+                Ok(Self { records: sqlite.clone(), opened: Opened::Sqlite(sqlite) })
+            }
+            #[cfg(feature = "postgres")]
+            StorePlace::Postgres(database) => {
+                let mut options = postgres::Options::default();
+                options.missing = wanted.missing;
+                options.queue_max = wanted.queue_max.unwrap_or(options.queue_max);
+                options.batch_max = wanted.batch_max.unwrap_or(options.batch_max);
+                let store = PostgresStore::open(database.url(), options).await?;
+                Ok(Self { records: store.clone(), opened: Opened::Postgres(store) })
+            }
+        }
     }
 
     /// Opens the store of a serving process.
@@ -39,20 +72,18 @@ impl Store {
     /// A store that a file or the environment names must exist, so that a wrong directory is not an empty memory; one
     /// that nobody named, or that was typed on the command line, is made.
     pub(crate) async fn open_to_serve(place: &Setting<StorePlace>, limits: &Limits) -> Result<Self, StoreError> {
-        let mut options = Options::default();
-        options.missing = match place.origin {
+        let missing = match place.origin {
             Origin::Default | Origin::Flag(_) => Missing::Create,
             Origin::File | Origin::FileDefaults | Origin::Environment(_) => Missing::Refuse,
         };
-        options.queue_max = limits.writer_queue.value;
-        options.batch_max = limits.writer_batch.value;
-        Self::open_with(&place.value, options).await
+        let (queue_max, batch_max) = (Some(limits.writer_queue.value), Some(limits.writer_batch.value));
+        Self::open_with(&place.value, Wanted { missing, queue_max, batch_max }).await
     }
 
     /// A store of any kind, which its owner closes.
     #[must_use]
     pub fn of(records: Arc<dyn RecordStore>) -> Self {
-        Self { records, sqlite: None }
+        Self { records, opened: Opened::Nothing }
     }
 
     /// Its records.
@@ -64,19 +95,29 @@ impl Store {
     /// The SQLite store, where it is one.
     #[must_use]
     pub const fn sqlite(&self) -> Option<&Arc<SqliteStore>> {
-        self.sqlite.as_ref()
+        match &self.opened {
+            Opened::Sqlite(sqlite) => Some(sqlite),
+            #[cfg(feature = "postgres")]
+            Opened::Postgres(_) => None,
+            Opened::Nothing => None,
+        }
     }
 
-    /// Ends what is under way and lets the file go.
+    /// Ends what is under way and lets the file or the connections go.
     pub async fn close(self) {
-        if let Some(sqlite) = self.sqlite {
-            let closed = blocking(move || {
-                sqlite.close();
-                Ok(())
-            });
-            if let Err(error) = closed.await {
-                tracing::warn!(%error, "the store was not closed in order");
+        match self.opened {
+            Opened::Sqlite(sqlite) => {
+                let closed = blocking(move || {
+                    sqlite.close();
+                    Ok(())
+                });
+                if let Err(error) = closed.await {
+                    tracing::warn!(%error, "the store was not closed in order");
+                }
             }
+            #[cfg(feature = "postgres")]
+            Opened::Postgres(store) => store.close().await,
+            Opened::Nothing => {}
         }
     }
 }

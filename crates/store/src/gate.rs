@@ -5,6 +5,7 @@
 //! the middleware. Instants of this process's clock bound waiting only; no rule is judged by them.
 
 mod abandon;
+mod conclude;
 mod end;
 mod permit;
 mod renewal;
@@ -22,6 +23,7 @@ use crate::error::{Applied, ErrorKind, StoreError};
 use crate::points;
 use crate::seam::{Expected, New, RecordStore, Seen, Swap, Swapped};
 
+pub use self::conclude::Conclusion;
 pub use self::end::{Ended, Signed};
 pub use self::permit::Permit;
 pub use self::renewal::Renewal;
@@ -34,6 +36,9 @@ const WRITE_DEADLINE: Duration = Duration::from_secs(5);
 
 /// The pause between two sendings of a write of unknown fate.
 const REPEAT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What is said to be left of a run whose claim is not committed yet, so that nobody can see its lease.
+pub(crate) const HELD_FOR: Duration = Duration::from_secs(1);
 
 /// The answer to a claim, carried out.
 #[derive(Debug)]
@@ -80,6 +85,22 @@ pub struct Gate {
 struct Mine {
     leases: Vec<LeaseId>,
     doubtful: bool,
+}
+
+/// Whether a record that somebody's open transaction has locked is waited for, as long as the store does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Patience {
+    Waits,
+    Passes,
+}
+
+/// What became of a transition.
+enum Changed {
+    /// This stands now.
+    Written(Option<Arc<Record>>),
+    Refused(Refused),
+    /// Somebody's open transaction has the record locked, and nothing was written.
+    Held,
 }
 
 /// What one round of a claim came to: an answer, or what stands now.
@@ -185,6 +206,7 @@ impl Gate {
             Ok(Swapped::Won { .. }) => Ok(settled(decision, &seen)),
             Ok(Swapped::Lost { stands, now }) => Ok(Round::Continue(Seen { record: stands, now })),
             Ok(Swapped::TooLate { .. }) => Ok(Round::Continue(self.store.read(claim.identity()).await?)),
+            Ok(Swapped::Held { .. }) => Ok(Round::Break(Begun::InProgress { remaining: HELD_FOR })),
             Err(error) if !claims => {
                 tracing::warn!(digest = %claim.identity().digest(), %error, "a lapsed run could not be marked");
                 Ok(settled(decision, &seen))
@@ -253,11 +275,21 @@ impl Gate {
     /// # Errors
     /// [`StoreError`] where the store gave no answer.
     pub async fn renew(&self, permit: &mut Permit) -> Result<Result<(), Refused>, StoreError> {
+        match self.renew_or_pass(permit).await? {
+            Changed::Written(_) => Ok(Ok(())),
+            Changed::Refused(refused) => Ok(Err(refused)),
+            Changed::Held => Err(locked()),
+        }
+    }
+
+    /// [`Gate::renew`] that does not wait for a record that somebody's open transaction has locked: that is the run
+    /// itself at work, so its lease counts as alive.
+    async fn renew_or_pass(&self, permit: &mut Permit) -> Result<Changed, StoreError> {
         let (lease, span) = (permit.lease(), permit.policy().lease);
         let change = |record: Option<&Record>, now: Timestamp| {
             counterfoil_core::action::renew(record, lease, span, now).map(|record| Some(New::put(record)))
         };
-        Ok(self.change(permit, change).await?.map(|_| ()))
+        self.change_by(permit, change, Patience::Passes).await
     }
 
     /// Applies one transition to the permit's record: on what we know to stand, then on what we lost to.
@@ -266,6 +298,19 @@ impl Gate {
         permit: &mut Permit,
         transition: impl Fn(Option<&Record>, Timestamp) -> Result<Option<New>, Refused>,
     ) -> Result<Result<Option<Arc<Record>>, Refused>, StoreError> {
+        match self.change_by(permit, transition, Patience::Waits).await? {
+            Changed::Written(record) => Ok(Ok(record)),
+            Changed::Refused(refused) => Ok(Err(refused)),
+            Changed::Held => Err(locked()),
+        }
+    }
+
+    async fn change_by(
+        &self,
+        permit: &mut Permit,
+        transition: impl Fn(Option<&Record>, Timestamp) -> Result<Option<New>, Refused>,
+        patience: Patience,
+    ) -> Result<Changed, StoreError> {
         let mut stands = Some(permit.record().clone());
         let mut remembered = true;
         for _ in 0..ROUNDS_MAX {
@@ -277,8 +322,8 @@ impl Gate {
                     remembered = false;
                     continue;
                 }
-                Ok(None) => return Ok(Ok(stands)),
-                Err(refused) => return Ok(Err(refused)),
+                Ok(None) => return Ok(Changed::Written(stands)),
+                Err(refused) => return Ok(Changed::Refused(refused)),
             };
             remembered = false;
             let deletes = new == New::Delete;
@@ -286,16 +331,17 @@ impl Gate {
             let identity = permit.identity().clone();
             let swap = Swap { identity, expected, new, not_after: None, note: None };
             let mut doubtful = false;
-            match self.send(swap, &mut doubtful).await? {
+            match self.send_by(swap, &mut doubtful, patience).await? {
                 Swapped::Won { record, .. } => {
                     if let Some(record) = &record {
                         permit.moved(record.clone());
                     }
-                    return Ok(Ok(record));
+                    return Ok(Changed::Written(record));
                 }
                 // The first copy of our own deletion was applied, and its reply was lost.
-                Swapped::Lost { stands: None, .. } if deletes && doubtful => return Ok(Ok(None)),
+                Swapped::Lost { stands: None, .. } if deletes && doubtful => return Ok(Changed::Written(None)),
                 Swapped::Lost { stands: other, .. } => stands = other,
+                Swapped::Held { .. } => return Ok(Changed::Held),
                 Swapped::TooLate { .. } => stands = self.store.read(permit.identity()).await?.record,
             }
         }
@@ -305,9 +351,17 @@ impl Gate {
     /// Sends one write until its fate is known or the deadline has passed: always the same write.
     /// `doubtful` becomes true where a copy of it may be under way.
     async fn send(&self, swap: Swap, doubtful: &mut bool) -> Result<Swapped, StoreError> {
+        self.send_by(swap, doubtful, Patience::Waits).await
+    }
+
+    async fn send_by(&self, swap: Swap, doubtful: &mut bool, patience: Patience) -> Result<Swapped, StoreError> {
         let until = Instant::now() + WRITE_DEADLINE;
         loop {
-            let error = match self.store.swap(swap.clone()).await {
+            let sent = match patience {
+                Patience::Waits => self.store.swap(swap.clone()),
+                Patience::Passes => self.store.try_swap(swap.clone()),
+            };
+            let error = match sent.await {
                 Err(error) if error.applied == Applied::Unknown => error,
                 answer => return answer,
             };
@@ -319,6 +373,10 @@ impl Gate {
             tokio::time::sleep(REPEAT_PAUSE).await;
         }
     }
+}
+
+fn locked() -> StoreError {
+    StoreError::not_applied(ErrorKind::Busy, "an open transaction holds the record: try again")
 }
 
 /// Decides on what was seen, learning the record's rule where that is another. One record has one rule, so one lesson

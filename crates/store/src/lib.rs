@@ -12,11 +12,15 @@ pub mod faulty;
 pub mod gate;
 pub mod memory;
 pub mod points;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod seam;
 pub mod sqlite;
 
 pub use error::{Applied, ErrorKind, StoreError};
 pub use gate::{Begun, Ended, Gate, Permit};
 pub use memory::MemoryStore;
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
 pub use seam::RecordStore;
 pub use sqlite::SqliteStore;

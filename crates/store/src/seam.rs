@@ -34,6 +34,17 @@ pub trait RecordStore: Send + Sync + 'static {
     /// sent again.
     fn swap(&self, swap: Swap) -> Answer<'_, Swapped>;
 
+    /// [`RecordStore::swap`], but a record that somebody's open transaction has locked is not waited for: the answer is
+    /// [`Swapped::Held`], and nothing was written.
+    fn try_swap(&self, swap: Swap) -> Answer<'_, Swapped> {
+        self.swap(swap)
+    }
+
+    /// Whether an application may settle a coupled run by its permit, in a transaction of its own on this store.
+    fn takes_permits(&self) -> bool {
+        false
+    }
+
     /// Records in the order of their making, a page at a time.
     fn list(&self, query: Query) -> Answer<'_, Page>;
 
@@ -157,6 +168,12 @@ pub enum Swapped {
     },
     /// The limit has passed, and nothing was written.
     TooLate {
+        /// The store's time.
+        now: Now,
+    },
+    /// A claim, or a write that does not wait, met somebody's open transaction on the same identity: nothing was
+    /// written, and what will stand is not known yet.
+    Held {
         /// The store's time.
         now: Now,
     },

@@ -63,7 +63,9 @@ impl Late {
         let swap = Swap { identity: identity.clone(), expected, new, not_after: None, note: None };
         match store.swap(swap).await.expect("the store answers") {
             Swapped::Won { record, .. } => Ok(record),
-            lost @ (Swapped::Lost { .. } | Swapped::TooLate { .. }) => panic!("nobody else writes: {lost:?}"),
+            lost @ (Swapped::Lost { .. } | Swapped::TooLate { .. } | Swapped::Held { .. }) => {
+                panic!("nobody else writes: {lost:?}")
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ mod hangup;
 mod nginx;
 mod nginx_behind;
 mod nginx_front;
+mod postgres;
 mod process;
 mod proxied;
 mod python;

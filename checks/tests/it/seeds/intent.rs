@@ -7,7 +7,8 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{
-    Fixture, Kept, Order, Shop, Told, clock, coupled::Coupled, elsewhere::Elsewhere, http::Served, proxied::Proxied,
+    Fixture, Kept, Order, Shop, Told, clock, coupled::Coupled, elsewhere::Elsewhere, http::Served,
+    instances::Instances, proxied::Proxied,
 };
 
 /// A key with its parameters, written down before the first attempt.
@@ -94,4 +95,9 @@ async fn over_http_coupled_on_sqlite() {
 #[tokio::test]
 async fn behind_the_proxy() {
     tell(Proxied::new(Fixture::Intent)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn behind_three_proxies_on_postgresql() {
+    tell(Instances::new(Fixture::Intent).await).await;
 }

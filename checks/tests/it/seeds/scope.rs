@@ -8,7 +8,8 @@ use std::{sync::Arc, time::Duration};
 use tokio::sync::Barrier;
 
 use super::{
-    Fixture, Kept, Order, Shop, Told, clock, coupled::Coupled, elsewhere::Elsewhere, http::Served, proxied::Proxied,
+    Fixture, Kept, Order, Shop, Told, clock, coupled::Coupled, elsewhere::Elsewhere, http::Served,
+    instances::Instances, proxied::Proxied,
 };
 
 const RACERS: usize = 8;
@@ -122,4 +123,9 @@ async fn over_http_coupled_on_sqlite() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn behind_the_proxy() {
     tell(Proxied::new(Fixture::Scope)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn behind_three_proxies_on_postgresql() {
+    tell(Instances::new(Fixture::Scope).await).await;
 }

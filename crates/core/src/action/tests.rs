@@ -6,6 +6,7 @@
 mod catalogue;
 mod claims;
 mod ends;
+mod fence;
 mod operator;
 mod sequences;
 mod sweeping;

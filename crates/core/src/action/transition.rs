@@ -60,13 +60,13 @@ impl Refused {
     }
 }
 
-fn guarded(record: Option<&Record>, lease: LeaseId) -> Result<&Record, Refused> {
+pub(super) fn guarded(record: Option<&Record>, lease: LeaseId) -> Result<&Record, Refused> {
     let record = record.ok_or(Refused::Absent)?;
     if record.lease.id == lease { Ok(record) } else { Err(Refused::OtherLease) }
 }
 
 /// The same record, one version on, in another state.
-fn moved(record: &Record, lease: Lease, state: State) -> Record {
+pub(super) fn moved(record: &Record, lease: Lease, state: State) -> Record {
     Record { version: record.version.saturating_add(1), lease, state, ..record.clone() }
 }
 

@@ -14,6 +14,10 @@ pub(crate) const ADDRESS_ACCEPTED: &str =
 pub(crate) const UPSTREAM_ACCEPTED: &str =
     "an origin without a path like \"http://127.0.0.1:9000\" or \"https://orders.internal\", or \"unix:PATH\"";
 /// What a store looks like, for complaints.
+#[cfg(feature = "postgres")]
+pub const STORE_ACCEPTED: &str = "\"sqlite:PATH\", \"postgres://USER:PASSWORD@HOST:PORT/DATABASE\" or \"memory:\"";
+/// What a store looks like, for complaints.
+#[cfg(not(feature = "postgres"))]
 pub const STORE_ACCEPTED: &str = "\"sqlite:PATH\" or \"memory:\"";
 
 /// The longest path of a Unix socket, in bytes (`sun_path` with its end).
@@ -160,12 +164,15 @@ impl fmt::Display for Upstream {
 pub enum StorePlace {
     /// A SQLite file.
     Sqlite(PathBuf),
+    /// A PostgreSQL database.
+    #[cfg(feature = "postgres")]
+    Postgres(Database),
     /// This process's memory: gone with it.
     Memory,
 }
 
 impl StorePlace {
-    /// Reads `sqlite:PATH` or `memory:`.
+    /// Reads `sqlite:PATH`, `postgres://…` or `memory:`. What is wrong never quotes an address, which may hold a password.
     ///
     /// # Errors
     /// What is wrong with the text.
@@ -183,6 +190,10 @@ impl StorePlace {
             };
         }
         let scheme = text.split(':').next().unwrap_or_default();
+        #[cfg(feature = "postgres")]
+        if matches!(scheme, "postgres" | "postgresql") {
+            return Database::parse(text).map(Self::Postgres);
+        }
         Err(match scheme {
             "postgres" | "postgresql" | "mysql" | "mariadb" | "redis" | "rediss" | "valkey" | "dynamodb" => {
                 format!("stores on {scheme} are not built yet in this version")
@@ -196,7 +207,45 @@ impl fmt::Display for StorePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(database) => fmt::Display::fmt(database, f),
             Self::Memory => f.write_str("memory:"),
         }
+    }
+}
+
+/// The address of a database, which may hold a password and is never shown with it.
+#[cfg(feature = "postgres")]
+#[derive(Clone, PartialEq, Eq)]
+pub struct Database {
+    url: String,
+    shown: String,
+}
+
+#[cfg(feature = "postgres")]
+impl Database {
+    fn parse(url: &str) -> Result<Self, String> {
+        let shown = counterfoil_store::PostgresStore::shown(url).map_err(|error| error.detail)?;
+        Ok(Self { url: url.to_owned(), shown })
+    }
+
+    /// The whole address. Keep it out of logs.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl fmt::Debug for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
     }
 }

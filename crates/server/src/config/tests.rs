@@ -131,6 +131,27 @@ fn places_to_listen() {
     }
 }
 
+/// An address is shown without its password, in complaints too.
+#[cfg(feature = "postgres")]
+#[test]
+fn databases() {
+    let rows = [
+        ("postgres://ann:s3cret@db.test/shop", Some("postgres://ann@db.test:5432/shop")),
+        ("postgresql://ann:s3cret@db.test:6000/shop?sslmode=require", Some("postgres://ann@db.test:6000/shop")),
+        ("postgres://ann:s3cret@db.test/shop?unheard_of=s3cret", None),
+        ("postgres:ann:s3cret", None),
+    ];
+    for (text, shown) in rows {
+        let found = StorePlace::parse(text);
+        let told = match &found {
+            Ok(place) => format!("{place} {place:?}"),
+            Err(fault) => fault.clone(),
+        };
+        assert!(!told.contains("s3cret"), "{text}: {told}");
+        assert_eq!(found.ok().map(|place| place.to_string()).as_deref(), shown, "{text}");
+    }
+}
+
 #[test]
 fn stores() {
     let rows = [

@@ -29,6 +29,8 @@ async fn race(place: &Place, expected: Expected, version: u64) -> Result<(), Bro
         match swapped?? {
             Swapped::Won { record, .. } => winners.push(record),
             Swapped::Lost { stands, .. } => told.push(stands),
+            // The winner's transaction was open: a loser that was told no more than that.
+            Swapped::Held { .. } => {}
             Swapped::TooLate { now } => return Err(format!("a claim without a limit was too late at {now:?}").into()),
         }
     }

@@ -153,7 +153,7 @@ impl Gate {
             Swapped::Won { .. } => Ok(Ok(())),
             // A repeat of our own write whose reply was lost finds what it wrote.
             Swapped::Lost { stands, .. } if is_written(stands.as_deref(), &new) => Ok(Ok(())),
-            Swapped::Lost { .. } | Swapped::TooLate { .. } => Ok(Err(Refused::Changed)),
+            Swapped::Lost { .. } | Swapped::TooLate { .. } | Swapped::Held { .. } => Ok(Err(Refused::Changed)),
         }
     }
 

@@ -36,6 +36,13 @@ impl Permit {
         self.identity.digest()
     }
 
+    /// The text that an application shows to `counterfoil.hold` and `counterfoil.settle`: the lease's id and the identity's
+    /// digest. Whoever has it may settle this run, so it is told to the application alone.
+    #[must_use]
+    pub fn text(&self) -> String {
+        format!("cf1-{}-{}", self.lease(), self.digest().to_hex())
+    }
+
     /// The lease's name.
     #[must_use]
     pub fn lease(&self) -> LeaseId {

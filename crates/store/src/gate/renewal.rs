@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 use crate::error::{ErrorKind, StoreError};
-use crate::gate::{Gate, Permit};
+use crate::gate::{Changed, Gate, Permit};
 
 /// The thread that renews every lease of a gate.
 pub(crate) struct Thread {
@@ -132,9 +132,9 @@ impl Kept {
     async fn renew(self: Arc<Self>, agenda: Arc<Agenda>) {
         let mut place = self.permit.lock().await;
         let Some(permit) = place.as_mut() else { return };
-        let pause = match self.gate.renew(permit).await {
-            Ok(Ok(())) => self.every,
-            Ok(Err(refused)) => {
+        let pause = match self.gate.renew_or_pass(permit).await {
+            Ok(Changed::Written(_) | Changed::Held) => self.every,
+            Ok(Changed::Refused(refused)) => {
                 tracing::error!(digest = %permit.digest(), why = refused.as_str(), "a lease was lost while its run went on");
                 self.lost.store(true, Ordering::Release);
                 return;

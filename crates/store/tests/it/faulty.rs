@@ -129,6 +129,7 @@ async fn run(seed: u64) -> Vec<String> {
             Ok(Swapped::Won { .. }) => "won".to_owned(),
             Ok(Swapped::Lost { .. }) => "lost".to_owned(),
             Ok(Swapped::TooLate { .. }) => "too late".to_owned(),
+            Ok(Swapped::Held { .. }) => "held".to_owned(),
             Err(error) => error.to_string(),
         };
         told.push(format!("{answer}, {} under way", store.delayed()));

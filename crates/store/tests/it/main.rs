@@ -10,4 +10,6 @@ mod contract;
 mod faulty;
 #[cfg(feature = "contract")]
 mod gate;
+#[cfg(all(feature = "contract", feature = "postgres"))]
+mod postgres;
 mod sqlite;

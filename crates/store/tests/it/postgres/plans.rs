@@ -1,0 +1,104 @@
+//! Every statement that the store sends finds its rows by an index: the plans that the server really used, statements
+//! inside functions included, on a table large enough for the choice to matter.
+//! How fast that is belongs to the measurements.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use counterfoil_core::{Policy, Receipt};
+use counterfoil_store::postgres::trial::{Server, TestTime};
+use counterfoil_store::postgres::{Options, PostgresStore};
+use counterfoil_store::seam::{Note, NoteKind, Query, RecordStore as _};
+use counterfoil_store::{Begun, Gate};
+
+use super::{claim, identity};
+
+const LOGGED: [&str; 4] = [
+    "session_preload_libraries = 'auto_explain'",
+    "auto_explain.log_min_duration = 0",
+    "auto_explain.log_nested_statements = on",
+    "log_min_messages = log",
+];
+
+const FILLED: [&str; 3] = [
+    "INSERT INTO counterfoil.record (scope, operation, key, version, lease, state, claimed_at, expires_at, record)
+     SELECT 's', 'o', convert_to('k' || n, 'UTF8'), 1, '\\x00', 3, 0,
+       CASE WHEN n % 100 > 0 THEN 1749999900000 + n::bigint * 1000 END, '\\x00'
+     FROM generate_series(1, 30000) AS n",
+    "INSERT INTO counterfoil.history (scope, operation, key, at, kind, lease, who, why)
+     SELECT 's', 'o', convert_to('k' || n, 'UTF8'), 0, 'late-completion', '\\x00', 'w', 'w'
+     FROM generate_series(1, 30000) AS n",
+    "ANALYZE",
+];
+
+/// Everything that a store is asked for.
+async fn ask_everything(store: Arc<PostgresStore>) {
+    let gate = Gate::new(store.clone()).unwrap();
+    let mut permits = Vec::new();
+    for key in ["a", "b"] {
+        match gate.begin(&mut claim(key), &Policy::default()).await.unwrap() {
+            Begun::Execute(permit) => permits.push(permit),
+            other => panic!("{other:?}"),
+        }
+    }
+    for mut permit in permits {
+        gate.renew(&mut permit).await.unwrap().unwrap();
+        if permit.identity().key.as_str() == "a" {
+            gate.complete(&mut permit, &Receipt::new(201, "made")).await.unwrap();
+        } else {
+            gate.release(&mut permit).await.unwrap();
+        }
+    }
+    let replay = gate.begin(&mut claim("a"), &Policy::default()).await.unwrap();
+    assert!(matches!(replay, Begun::Replay { .. }));
+    for unsettled_only in [true, false] {
+        store.list(Query { unsettled_only, after: 50, limit: 20 }).await.unwrap();
+    }
+    assert_eq!(store.find("a", 10).await.unwrap().len(), 1);
+    let kind = NoteKind::LateCompletion;
+    let at = store.now().at;
+    let lease = counterfoil_core::LeaseId::from_bytes([1; 16]);
+    let note = Note { identity: identity("a"), at, kind, lease, who: "w".to_owned(), why: "w".to_owned() };
+    store.note(note).await.unwrap();
+    assert_eq!(store.history(&identity("a")).await.unwrap().len(), 1);
+    store.set_quarantine(Some(at)).await.unwrap();
+    gate.begin(&mut claim("quarantined"), &Policy::default()).await.unwrap();
+    store.set_quarantine(None).await.unwrap();
+    store.about().await.unwrap();
+    store.sweep(150).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_statement_uses_its_index() {
+    let server = Arc::new(Server::start(&LOGGED).unwrap());
+    let database = server.with_store().await.unwrap();
+    database.psql(&FILLED).unwrap();
+    let mut options = Options::default();
+    options.clock = Arc::new(TestTime::of(&database).await.unwrap().clock);
+    options.call_timeout = Duration::from_secs(30);
+    let from = std::fs::read_to_string(server.data().join("log")).unwrap().len();
+    ask_everything(PostgresStore::open(&database.url(), options).await.unwrap()).await;
+    server.stop("fast").unwrap();
+    let log = std::fs::read_to_string(server.data().join("log")).unwrap();
+    let plans: Vec<&str> =
+        log[from..].split("Query Text:").skip(1).filter(|plan| plan.contains("counterfoil.")).collect();
+    let walks = ["Seq Scan on record", "Seq Scan on history", "Seq Scan on counterfoil.record"];
+    for plan in &plans {
+        // To count all rows, all rows are walked.
+        let counts = plan.contains("count(*)");
+        assert!(counts || !walks.iter().any(|walk| plan.contains(walk)), "a statement walks the table:\n{plan}");
+    }
+    for seen in [
+        "FOR UPDATE SKIP LOCKED",
+        "record_scope_operation_key_key",
+        "record_due",
+        "record_unsettled",
+        "record_pkey",
+        "history_of",
+        "DELETE FROM counterfoil.record",
+        "INSERT INTO counterfoil.record",
+        "UPDATE counterfoil.record",
+    ] {
+        assert!(plans.iter().any(|plan| plan.contains(seen)), "no plan has {seen}, of {}", plans.len());
+    }
+}
