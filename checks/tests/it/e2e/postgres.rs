@@ -48,7 +48,7 @@ fn two_processes_and_an_operator_share_a_database() {
     assert_eq!(upstream.calls(), 1);
     let listed = tell(&["receipts", "list", "--json", "--show-key", "--config", config], true).0;
     assert!(listed.contains("k-1") && listed.contains("done"), "{listed}");
-    assert!(tell(&["receipts", "show", "k-1", "--config", config], true).0.contains("201"));
+    assert!(tell(&["receipts", "show", "k-1", "--config", config], true).1.contains("201"));
     tell(&["receipts", "sweep", "--config", config], true);
     let clock = tell(&["receipts", "clock", "accept", "--config", config], false).1;
     assert!(clock.contains("clock of its own"), "{clock}");

@@ -14,11 +14,7 @@ pub(crate) const ADDRESS_ACCEPTED: &str =
 pub(crate) const UPSTREAM_ACCEPTED: &str =
     "an origin without a path like \"http://127.0.0.1:9000\" or \"https://orders.internal\", or \"unix:PATH\"";
 /// What a store looks like, for complaints.
-#[cfg(feature = "postgres")]
 pub const STORE_ACCEPTED: &str = "\"sqlite:PATH\", \"postgres://USER:PASSWORD@HOST:PORT/DATABASE\" or \"memory:\"";
-/// What a store looks like, for complaints.
-#[cfg(not(feature = "postgres"))]
-pub const STORE_ACCEPTED: &str = "\"sqlite:PATH\" or \"memory:\"";
 
 /// The longest path of a Unix socket, in bytes (`sun_path` with its end).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
@@ -190,12 +186,12 @@ impl StorePlace {
             };
         }
         let scheme = text.split(':').next().unwrap_or_default();
-        #[cfg(feature = "postgres")]
-        if matches!(scheme, "postgres" | "postgresql") {
-            return Database::parse(text).map(Self::Postgres);
-        }
         Err(match scheme {
-            "postgres" | "postgresql" | "mysql" | "mariadb" | "redis" | "rediss" | "valkey" | "dynamodb" => {
+            #[cfg(feature = "postgres")]
+            "postgres" | "postgresql" => return Database::parse(text).map(Self::Postgres),
+            #[cfg(not(feature = "postgres"))]
+            "postgres" | "postgresql" => "this build has no PostgreSQL: it lacks the feature `postgres`".to_owned(),
+            "mysql" | "mariadb" | "redis" | "rediss" | "valkey" | "dynamodb" => {
                 format!("stores on {scheme} are not built yet in this version")
             }
             _ => format!("{text:?} names no store"),

@@ -12,7 +12,7 @@ use crate::seam::{Expected, New, Swap};
 fn entry(key: &str) -> Entry {
     let identity = Identity::new(Scope::single_tenant(), Operation::new("pay").unwrap(), Key::new(key).unwrap());
     let swap = Swap { identity, expected: Expected::Absent, new: New::Delete, not_after: None, note: None };
-    Entry { swap, reply: oneshot::channel().0, deadline: Instant::now(), tries: 0 }
+    Entry { swap, reply: oneshot::channel().0, deadline: Instant::now(), tries: 0, skips: false }
 }
 
 fn keys<'e>(entries: impl IntoIterator<Item = &'e Entry>) -> String {

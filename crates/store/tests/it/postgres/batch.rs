@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use counterfoil_core::action::{Completed, complete};
-use counterfoil_core::{Effect, Expiry, Policy, Receipt, Record, Timestamp};
+use counterfoil_core::{Effect, Expiry, Policy, Receipt, Record, Timestamp, Why};
 use counterfoil_store::postgres::tokio_postgres::{Client, NoTls, connect};
 use counterfoil_store::postgres::trial::Wire;
 use counterfoil_store::postgres::{Options, PostgresStore};
 use counterfoil_store::seam::{Expected, New, RecordStore as _, Swap, Swapped};
-use counterfoil_store::{Begun, ErrorKind, Gate, StoreError};
+use counterfoil_store::{Applied, Begun, ErrorKind, Gate, StoreError};
 use tokio::task::JoinSet;
 
 use super::{Place, claim, claiming, identity, record};
@@ -170,4 +170,29 @@ async fn two_instances_never_sweep_the_same_rows() {
     let (first, second) = (first.unwrap(), second.unwrap());
     assert_eq!(first.expired + second.expired, 250, "{first:?} {second:?}");
     assert_eq!(one.about().await.unwrap().records, 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_quarantine_that_another_instance_set_is_judged_in_the_write() {
+    let place = Place::new().await;
+    let (one, other) = (place.open().await, place.open().await);
+    let before = one.now().at.plus(Duration::from_secs(60));
+    one.set_quarantine(Some(before)).await.unwrap();
+    let gate = Gate::new(other.clone()).unwrap();
+    for round in 0..2 {
+        let told = gate.begin(&mut claim(&format!("undated-{round}")), &Policy::default()).await.unwrap();
+        assert!(matches!(told, Begun::Unknown { why: Why::Quarantined, .. }), "{told:?}");
+    }
+    one.set_quarantine(None).await.unwrap();
+    let told = gate.begin(&mut claim("after"), &Policy::default()).await.unwrap();
+    assert!(matches!(told, Begun::Execute(_)), "{told:?}");
+    // A claim in somebody's open transaction was judged already: no quarantine begins beside it.
+    let mut outside = outside(&place).await;
+    let open = outside.transaction().await.unwrap();
+    let told = one.begin_in(&open, &mut claim("open"), &Policy::default()).await.unwrap();
+    assert!(matches!(told, Begun::Execute(_)), "{told:?}");
+    let error = other.set_quarantine(Some(before)).await.expect_err("a claim is under way");
+    assert_eq!((error.applied, error.kind), (Applied::No, ErrorKind::Busy), "{error}");
+    open.rollback().await.unwrap();
+    other.set_quarantine(Some(before)).await.unwrap();
 }
