@@ -19,8 +19,7 @@ use super::rows::{self, Columns, ZERO, get};
 use crate::error::{Applied, ErrorKind, StoreError};
 use crate::seam::{Expected, New, Swap, Swapped};
 
-pub(super) const CLAIM: &str =
-    "SELECT * FROM counterfoil.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, \
+pub(super) const CLAIM: &str = "SELECT * FROM counterfoil.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, \
     $14, $15, $16, $17)";
 
 pub(super) const CLOCK: &str = "SELECT counterfoil.clock()";

@@ -78,7 +78,8 @@ async fn what_is_held_commits_settled_or_not_at_all() {
     check(&["BEGIN", "HOLD", "EFFECT", "COMMIT"], &["ok", "t", "ok", "CF004"], "0", false).await;
     check(&["BEGIN", "HOLD", "EFFECT", "ROLLBACK"], &["ok", "t", "ok", "ok"], "0", false).await;
     // Held again, also after it was settled: that is a second action of the same permit.
-    check(&["BEGIN", "HOLD", "HOLD", "EFFECT", "SETTLE", "COMMIT"], &["ok", "t", "t", "ok", "ok", "ok"], "1", true).await;
+    check(&["BEGIN", "HOLD", "HOLD", "EFFECT", "SETTLE", "COMMIT"], &["ok", "t", "t", "ok", "ok", "ok"], "1", true)
+        .await;
     check(&["BEGIN", "HOLD", "SETTLE", "HOLD", "COMMIT"], &["ok", "t", "ok", "f", "CF002"], "0", false).await;
     // Each statement alone is a transaction of its own.
     check(&["HOLD", "EFFECT"], &["CF004", "ok"], "1", false).await;
@@ -130,7 +131,15 @@ async fn savepoints() {
     // Constraints looked at early, as some frameworks do: refused before the settle, fine after it.
     check(&["BEGIN", "HOLD", "SET CONSTRAINTS ALL IMMEDIATE"], &["ok", "t", "CF004"], "0", false).await;
     check(
-        &["BEGIN", "HOLD", "EFFECT", "SETTLE", "SET CONSTRAINTS ALL IMMEDIATE", "SET CONSTRAINTS ALL DEFERRED", "COMMIT"],
+        &[
+            "BEGIN",
+            "HOLD",
+            "EFFECT",
+            "SETTLE",
+            "SET CONSTRAINTS ALL IMMEDIATE",
+            "SET CONSTRAINTS ALL DEFERRED",
+            "COMMIT",
+        ],
         &["ok", "t", "ok", "ok", "ok", "ok", "ok"],
         "1",
         true,
@@ -197,7 +206,9 @@ async fn a_permit_that_is_none_is_refused() {
     assert_eq!(world.committed().await, ("0".to_owned(), false));
     let error = world.application.simple_query("SELECT counterfoil.settle('x', 201, NULL, NULL)").await.unwrap_err();
     let told = error.as_db_error().unwrap();
-    assert!(told.message().contains("no record knows this permit") && told.hint().unwrap().contains("Idempotency-Permit"));
+    assert!(
+        told.message().contains("no record knows this permit") && told.hint().unwrap().contains("Idempotency-Permit")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

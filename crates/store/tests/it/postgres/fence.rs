@@ -15,8 +15,7 @@ use counterfoil_store::{Begun, Gate, Permit};
 use super::{Place, claim, identity, record};
 
 /// What an application settles with.
-pub(super) const SETTLE: &str =
-    "SELECT counterfoil.settle($1, 201, '[[\"Location\", \"/orders/7\"], [\"x-two\", \"a\"], [\"x-two\", \"b\"]]', 'made')";
+pub(super) const SETTLE: &str = "SELECT counterfoil.settle($1, 201, '[[\"Location\", \"/orders/7\"], [\"x-two\", \"a\"], [\"x-two\", \"b\"]]', 'made')";
 
 pub(super) fn receipt() -> Receipt {
     let receipt = Receipt::new(201, "made").with_header("location", "/orders/7");
@@ -29,9 +28,8 @@ pub(super) fn coupled(expiry: Expiry) -> Policy {
 
 /// A connection of the application's own.
 pub(super) async fn application(place: &Place) -> Client {
-    let (client, connection) = counterfoil_store::postgres::tokio_postgres::connect(&place.database.url(), NoTls)
-        .await
-        .unwrap();
+    let (client, connection) =
+        counterfoil_store::postgres::tokio_postgres::connect(&place.database.url(), NoTls).await.unwrap();
     tokio::spawn(connection);
     client
 }
