@@ -7,6 +7,7 @@ mod browser;
 mod curl;
 mod files;
 mod hangup;
+mod mysql;
 mod nginx;
 mod nginx_behind;
 mod nginx_front;

@@ -49,7 +49,13 @@ macro_rules! listed {
 }
 
 const ALL: &str = listed!("r.id > ? ORDER BY r.id LIMIT ?");
-const UNSETTLED: &str = listed!("r.expires_at IS NULL AND r.id > ? ORDER BY r.id LIMIT ?");
+/// On a small table the server would rather read the settled ones too.
+const UNSETTLED: &str = concat!(
+    "SELECT r.id, r.scope, r.operation, r.action_key, ",
+    columns!(),
+    " FROM counterfoil_record AS r FORCE INDEX (counterfoil_due) WHERE r.expires_at IS NULL AND r.id > ?
+      ORDER BY r.id LIMIT ?"
+);
 const BY_ID: &str = listed!("r.id = ?");
 const LAST: &str = listed!("r.expires_at IS NOT NULL ORDER BY r.expires_at DESC, r.id DESC LIMIT 1");
 
