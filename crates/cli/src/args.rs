@@ -53,7 +53,7 @@ pub(crate) struct Settings {
     /// The guarded server, such as http://127.0.0.1:9000 [variable: COUNTERFOIL_UPSTREAM].
     #[arg(long, value_name = "URL")]
     pub(crate) upstream: Option<String>,
-    /// Where records are kept: sqlite:PATH, postgres://… or memory: [default: sqlite:counterfoil.db] [variable: COUNTERFOIL_STORE].
+    /// Where records are kept: sqlite:PATH, postgres://…, mysql://… or memory: [default: sqlite:counterfoil.db] [variable: COUNTERFOIL_STORE].
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<String>,
     /// Who the callers are: none, or header:NAME@PEER,PEER; other sources in the file [variable: COUNTERFOIL_PRINCIPAL].
@@ -75,7 +75,7 @@ pub(crate) enum Config {
 /// Which store. Without either: the variable COUNTERFOIL_STORE, else sqlite:counterfoil.db.
 #[derive(Args, Debug)]
 pub(crate) struct Place {
-    /// Where records are kept: sqlite:PATH or postgres://…
+    /// Where records are kept: sqlite:PATH, postgres://… or mysql://…
     #[arg(long, value_name = "STORE", value_parser = parse_store)]
     pub(crate) store: Option<StorePlace>,
     /// The configuration file that names the store.

@@ -6,7 +6,7 @@ use std::path::Path;
 use counterfoil_server::config::{Config, FILE_BYTES_MAX, Flags, STORE_ACCEPTED, StorePlace};
 use counterfoil_server::{Missing, Store};
 use counterfoil_store::sqlite::Migrated;
-use counterfoil_store::{PostgresStore, SqliteStore};
+use counterfoil_store::{MysqlStore, PostgresStore, SqliteStore};
 
 use crate::args::{self, Place, Settings};
 use crate::error::CliError;
@@ -72,8 +72,8 @@ fn place(place: &Place) -> Result<StorePlace, CliError> {
 
 fn nobodys() -> CliError {
     CliError::Usage(
-        "a memory belongs to the process that serves it, and nobody else can look into it; name sqlite:PATH or \
-         postgres://…"
+        "a memory belongs to the process that serves it, and nobody else can look into it; name sqlite:PATH, \
+         postgres://… or mysql://…"
             .to_owned(),
     )
 }
@@ -93,6 +93,7 @@ pub(crate) async fn migrate(arguments: &Place) -> Result<(), CliError> {
     let migrated = match &place {
         StorePlace::Memory => return Err(nobodys()),
         StorePlace::Postgres(database) => PostgresStore::migrate(database.url()).await?,
+        StorePlace::Mysql(database) => MysqlStore::migrate(database.url()).await?,
         StorePlace::Sqlite(path) => {
             let path = path.clone();
             let migrated = tokio::task::spawn_blocking(move || SqliteStore::migrate(path)).await;

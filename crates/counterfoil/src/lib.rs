@@ -98,6 +98,8 @@ pub use counterfoil_middleware::{
     Coupled, Drain, Duplicates, GuardLayer, Guarded, KeyNeed, OperationRule, Pattern, Principal, Settings,
     SingleTenant, Terms, Unlisted,
 };
+#[cfg(feature = "mysql")]
+pub use counterfoil_store::MysqlStore;
 #[cfg(feature = "postgres")]
 pub use counterfoil_store::PostgresStore;
 pub use counterfoil_store::sqlite::{Executed, Origin};

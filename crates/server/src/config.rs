@@ -31,7 +31,7 @@ pub use self::cors::Cors;
 pub use self::forward::{Forward, HostSent, Http, Roots, Tls};
 pub use self::limits::Limits;
 pub use self::operation::Operation;
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub use self::place::Database;
 pub use self::place::{Listen, STORE_ACCEPTED, StorePlace, Upstream};
 pub use self::principal::{Algorithm, ApiKey, ApiKeys, ForwardAuth, JwksPlace, Jwt, Net, Peer, PrincipalSource};

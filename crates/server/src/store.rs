@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "mysql")]
+use counterfoil_store::mysql::{self, MysqlStore};
 #[cfg(feature = "postgres")]
 use counterfoil_store::postgres::{self, PostgresStore};
 use counterfoil_store::sqlite::{Missing, Options};
@@ -22,6 +24,8 @@ enum Opened {
     Sqlite(Arc<SqliteStore>),
     #[cfg(feature = "postgres")]
     Postgres(Arc<PostgresStore>),
+    #[cfg(feature = "mysql")]
+    Mysql(Arc<MysqlStore>),
     /// Nothing of ours.
     Nothing,
 }
@@ -64,6 +68,14 @@ impl Store {
                 let store = PostgresStore::open(database.url(), options).await?;
                 Ok(Self { records: store.clone(), opened: Opened::Postgres(store) })
             }
+            // Its calls wait for a connection, and the server joins their commits: there is neither queue nor batch.
+            #[cfg(feature = "mysql")]
+            StorePlace::Mysql(database) => {
+                let mut options = mysql::Options::default();
+                options.missing = wanted.missing;
+                let store = MysqlStore::open(database.url(), options).await?;
+                Ok(Self { records: store.clone(), opened: Opened::Mysql(store) })
+            }
         }
     }
 
@@ -99,6 +111,8 @@ impl Store {
             Opened::Sqlite(sqlite) => Some(sqlite),
             #[cfg(feature = "postgres")]
             Opened::Postgres(_) => None,
+            #[cfg(feature = "mysql")]
+            Opened::Mysql(_) => None,
             Opened::Nothing => None,
         }
     }
@@ -117,6 +131,8 @@ impl Store {
             }
             #[cfg(feature = "postgres")]
             Opened::Postgres(store) => store.close().await,
+            #[cfg(feature = "mysql")]
+            Opened::Mysql(store) => store.close().await,
             Opened::Nothing => {}
         }
     }

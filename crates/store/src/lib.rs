@@ -11,6 +11,10 @@ pub mod error;
 pub mod faulty;
 pub mod gate;
 pub mod memory;
+#[cfg(feature = "mysql")]
+pub mod mysql;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod pace;
 pub mod points;
 #[cfg(feature = "postgres")]
 pub mod postgres;
@@ -20,6 +24,8 @@ pub mod sqlite;
 pub use error::{Applied, ErrorKind, StoreError};
 pub use gate::{Begun, Ended, Gate, Permit};
 pub use memory::MemoryStore;
+#[cfg(feature = "mysql")]
+pub use mysql::MysqlStore;
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 pub use seam::RecordStore;

@@ -9,7 +9,6 @@ mod claim;
 mod fault;
 mod list;
 mod options;
-mod pace;
 mod place;
 mod pool;
 mod put;
@@ -32,13 +31,13 @@ use tokio::time::Instant;
 use tokio_postgres::types::Type;
 
 use self::fault::Intent;
-use self::pace::Pace;
 use self::place::Place;
 use self::pool::{Lent, Param, Pool};
 use self::queue::Queue;
 use self::schema::Standing;
 use self::tls::Tls;
 use crate::error::{ErrorKind, StoreError};
+use crate::pace::Pace;
 use crate::seam::{About, Answer, Listed, Note, Page, Query, RecordStore, Seen, Swap, Swapped, Swept};
 use crate::sqlite::{Migrated, Missing};
 

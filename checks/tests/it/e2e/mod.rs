@@ -10,6 +10,7 @@ mod coupled_open;
 mod curl;
 mod files;
 mod hangup;
+mod mysql;
 mod nginx;
 mod nginx_behind;
 mod nginx_front;

@@ -12,14 +12,20 @@ use super::{
     upstream::Upstream,
 };
 
-const PASSWORD: &str = "s3cret-of-the-database";
+pub(super) const PASSWORD: &str = "s3cret-of-the-database";
 
 #[test]
 fn two_processes_and_an_operator_share_a_database() {
-    let home = tempfile::tempdir().expect("a directory");
     let database = Server::shared().and_then(|server| server.empty()).expect("PostgreSQL starts");
     // The server asks for no password, and takes any: it must not show anywhere all the same.
     let url = database.url().replace("postgres@", &format!("postgres:{PASSWORD}@"));
+    let shown = format!("postgres://postgres@127.0.0.1:{}/{}", database.server().port(), database.name());
+    share(&url, &shown);
+}
+
+/// Two serving processes and an operator on the empty database at `url`, which is shown as `shown`.
+pub(super) fn share(url: &str, shown: &str) {
+    let home = tempfile::tempdir().expect("a directory");
     let upstream = Upstream::start();
     let config = home.path().join("counterfoil.toml");
     let text = format!("upstream = \"{}\"\nstore = \"{url}\"\n\n[principal]\nfrom = \"none\"\n", upstream.url());
@@ -39,8 +45,7 @@ fn two_processes_and_an_operator_share_a_database() {
     assert!(tell(&early, false).1.contains("counterfoil migrate"), "a store that a file names is not made by serving");
     assert!(tell(&["migrate", "--config", config], true).1.contains("made"));
     assert!(tell(&["migrate", "--config", config], true).1.contains("already up to date"));
-    let shown = format!("postgres://postgres@127.0.0.1:{}/{}", database.server().port(), database.name());
-    assert!(tell(&["config", "print", "--config", config], true).0.contains(&shown));
+    assert!(tell(&["config", "print", "--config", config], true).0.contains(shown));
 
     let servers = [Served::with(&["--config", config], None), Served::with(&["--config", config], None)];
     post(&servers[0].url("/orders"), "k-1").is(201, "false");

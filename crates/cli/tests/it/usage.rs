@@ -12,7 +12,7 @@ fn wrong_arguments() {
         ("unknown-flag", &["serve", "--port", "80"]),
         ("unknown-state", &["receipts", "list", "--state", "lost"]),
         ("wrong-span", &["receipts", "list", "--older-than", "soon"]),
-        ("wrong-store", &["migrate", "--store", "mysql://x"]),
+        ("wrong-store", &["migrate", "--store", "redis://x"]),
         ("no-verdict", &["receipts", "resolve", "k", "--version", "1", "--who", "a", "--why", "b"]),
         (
             "two-verdicts",

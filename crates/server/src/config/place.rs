@@ -14,7 +14,8 @@ pub(crate) const ADDRESS_ACCEPTED: &str =
 pub(crate) const UPSTREAM_ACCEPTED: &str =
     "an origin without a path like \"http://127.0.0.1:9000\" or \"https://orders.internal\", or \"unix:PATH\"";
 /// What a store looks like, for complaints.
-pub const STORE_ACCEPTED: &str = "\"sqlite:PATH\", \"postgres://USER:PASSWORD@HOST:PORT/DATABASE\" or \"memory:\"";
+pub const STORE_ACCEPTED: &str =
+    "\"sqlite:PATH\", \"postgres://USER:PASSWORD@HOST:PORT/DATABASE\", the same with mysql, or \"memory:\"";
 
 /// The longest path of a Unix socket, in bytes (`sun_path` with its end).
 const SOCKET_PATH_BYTES_MAX: usize = 107;
@@ -163,6 +164,9 @@ pub enum StorePlace {
     /// A PostgreSQL database.
     #[cfg(feature = "postgres")]
     Postgres(Database),
+    /// A MySQL or MariaDB database.
+    #[cfg(feature = "mysql")]
+    Mysql(Database),
     /// This process's memory: gone with it.
     Memory,
 }
@@ -173,11 +177,14 @@ impl StorePlace {
         match self {
             #[cfg(feature = "postgres")]
             Self::Postgres(_) => true,
+            #[cfg(feature = "mysql")]
+            Self::Mysql(_) => false,
             Self::Sqlite(_) | Self::Memory => false,
         }
     }
 
-    /// Reads `sqlite:PATH`, `postgres://…` or `memory:`. What is wrong never quotes an address, which may hold a password.
+    /// Reads `sqlite:PATH`, `postgres://…`, `mysql://…` or `memory:`. What is wrong never quotes an address, which may hold
+    /// a password.
     ///
     /// # Errors
     /// What is wrong with the text.
@@ -197,10 +204,18 @@ impl StorePlace {
         let scheme = text.split(':').next().unwrap_or_default();
         Err(match scheme {
             #[cfg(feature = "postgres")]
-            "postgres" | "postgresql" => return Database::parse(text).map(Self::Postgres),
+            "postgres" | "postgresql" => {
+                return Database::of(text, counterfoil_store::PostgresStore::shown(text)).map(Self::Postgres);
+            }
             #[cfg(not(feature = "postgres"))]
             "postgres" | "postgresql" => "this build has no PostgreSQL: it lacks the feature `postgres`".to_owned(),
-            "mysql" | "mariadb" | "redis" | "rediss" | "valkey" | "dynamodb" => {
+            #[cfg(feature = "mysql")]
+            "mysql" | "mariadb" => {
+                return Database::of(text, counterfoil_store::MysqlStore::shown(text)).map(Self::Mysql);
+            }
+            #[cfg(not(feature = "mysql"))]
+            "mysql" | "mariadb" => "this build has no MySQL: it lacks the feature `mysql`".to_owned(),
+            "redis" | "rediss" | "valkey" | "dynamodb" => {
                 format!("stores on {scheme} are not built yet in this version")
             }
             _ => format!("{text:?} names no store"),
@@ -214,24 +229,25 @@ impl fmt::Display for StorePlace {
             Self::Sqlite(path) => write!(f, "sqlite:{}", path.display()),
             #[cfg(feature = "postgres")]
             Self::Postgres(database) => fmt::Display::fmt(database, f),
+            #[cfg(feature = "mysql")]
+            Self::Mysql(database) => fmt::Display::fmt(database, f),
             Self::Memory => f.write_str("memory:"),
         }
     }
 }
 
 /// The address of a database, which may hold a password and is never shown with it.
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 #[derive(Clone, PartialEq, Eq)]
 pub struct Database {
     url: String,
     shown: String,
 }
 
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 impl Database {
-    fn parse(url: &str) -> Result<Self, String> {
-        let shown = counterfoil_store::PostgresStore::shown(url).map_err(|error| error.detail)?;
-        Ok(Self { url: url.to_owned(), shown })
+    fn of(url: &str, shown: Result<String, counterfoil_store::StoreError>) -> Result<Self, String> {
+        Ok(Self { url: url.to_owned(), shown: shown.map_err(|error| error.detail)? })
     }
 
     /// The whole address. Keep it out of logs.
@@ -241,14 +257,14 @@ impl Database {
     }
 }
 
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 impl fmt::Display for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)
     }
 }
 
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 impl fmt::Debug for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)

@@ -317,7 +317,7 @@ fn not_built_yet() {
         "not-built",
         r#"
 upstream = "http://api.example"
-store = "mysql://localhost/orders"
+store = "redis://localhost/orders"
 
 [seal]
 key = "env:KEY"

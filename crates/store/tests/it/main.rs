@@ -10,6 +10,8 @@ mod contract;
 mod faulty;
 #[cfg(feature = "contract")]
 mod gate;
+#[cfg(all(feature = "contract", feature = "mysql"))]
+mod mysql;
 #[cfg(all(feature = "contract", feature = "postgres"))]
 mod postgres;
 mod sqlite;

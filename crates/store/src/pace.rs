@@ -1,7 +1,7 @@
 //! The server's time between two of its answers: what it told last, and how much time has passed here since.
 //!
 //! Only for the times of writes other than claims; what is decided is decided on the time that came with the record.
-//! What does not belong here: reading the server's clock (`counterfoil.clock()`).
+//! What does not belong here: reading the server's clock (the SQL stores).
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,0 +1,295 @@
+//! Reads: the one that every claim begins with, and those for operators: pages, looking up, the history, figures.
+//!
+//! What does not belong here: writes, and what a record means (core).
+
+use std::sync::Arc;
+
+use std::time::Duration;
+
+use counterfoil_core::record::Standing;
+use counterfoil_core::{Digest, Identity, LeaseId, Now, Record, State, Timestamp};
+use mysql_async::{Row, Value};
+use tokio::time::Instant;
+
+use super::Inner;
+use super::fault::Intent;
+use super::pool::Lent;
+use super::rows::{self, columns, get};
+use crate::error::{ErrorKind, StoreError};
+use crate::seam::{About, Listed, Note, NoteKind, Page, Query, Seen};
+
+/// Rows of a page.
+const PAGE_ROWS_MAX: usize = 1000;
+
+/// Rows that are fetched at a time, so that large bodies are never all in memory.
+const FETCH_ROWS: usize = 100;
+
+/// Notes of a history.
+const NOTES_MAX: i64 = 100;
+
+/// Identities that a look-up reads at a time.
+const LOOK_ROWS: i64 = 10_000;
+
+/// One row always comes back: with the time, whether this server may be behind another, and what stands.
+const READ: &str = concat!(
+    "SELECT c.now_ms, @@GLOBAL.read_only, ",
+    columns!(),
+    " FROM counterfoil_clock AS c LEFT JOIN counterfoil_record AS r ON r.digest = ?"
+);
+
+macro_rules! listed {
+    ($where:literal) => {
+        concat!(
+            "SELECT r.id, r.scope, r.operation, r.action_key, ",
+            columns!(),
+            " FROM counterfoil_record AS r WHERE ",
+            $where
+        )
+    };
+}
+
+const ALL: &str = listed!("r.id > ? ORDER BY r.id LIMIT ?");
+/// On a small table the server would rather read the settled ones too.
+const UNSETTLED: &str = concat!(
+    "SELECT r.id, r.scope, r.operation, r.action_key, ",
+    columns!(),
+    " FROM counterfoil_record AS r FORCE INDEX (counterfoil_due) WHERE r.expires_at IS NULL AND r.id > ?
+      ORDER BY r.id LIMIT ?"
+);
+const BY_ID: &str = listed!("r.id = ?");
+const LAST: &str = listed!("r.expires_at IS NOT NULL ORDER BY r.expires_at DESC, r.id DESC LIMIT 1");
+
+/// Identities in the order of their making, after one.
+const NEXT: &str = "SELECT id, digest, action_key FROM counterfoil_record WHERE id > ? ORDER BY id LIMIT ?";
+
+const HISTORY: &str = "SELECT at, kind, lease, who, why FROM counterfoil_history
+  WHERE digest = ? ORDER BY id DESC LIMIT ?";
+
+const ABOUT: &str = "SELECT s.id, s.born_at, q.before_ms, p.longest_ms, c.now_ms,
+  (SELECT COUNT(*) FROM counterfoil_record)
+  FROM counterfoil_store AS s, counterfoil_quarantine AS q, counterfoil_promise AS p, counterfoil_clock AS c";
+
+const CLOCK: &str = "SELECT now_ms FROM counterfoil_clock";
+
+/// Reads the newest committed record, on the primary only.
+pub(super) async fn read(inner: &Inner, identity: &Identity) -> Result<Seen, StoreError> {
+    let deadline = Instant::now() + inner.options.call_timeout;
+    let mut lent = inner.lend(deadline).await?;
+    let values = vec![rows::digest(identity)];
+    let rows = lent.query(Intent::Reads, "a record could not be read", READ, values, deadline).await?;
+    let row = rows.first().ok_or_else(nothing)?;
+    if get::<i64>(row, 1)? != 0 {
+        let standby = "this server is read-only and may be behind another: connect to the primary";
+        return Err(StoreError::not_applied(ErrorKind::Unavailable, standby));
+    }
+    let at = rows::time(row, 0)?;
+    inner.pace.learn(at);
+    let record = rows::standing(row, 2).map_err(|error| rows::named(error, identity))?.map(Arc::new);
+    Ok(Seen { record, now: Now::at(at) })
+}
+
+fn nothing() -> StoreError {
+    StoreError::not_applied(ErrorKind::Unavailable, "the database gave no answer to a read: try again")
+}
+
+/// The server's time.
+pub(super) async fn clock(inner: &Inner, lent: &mut Lent, deadline: Instant) -> Result<Timestamp, StoreError> {
+    let rows = lent.query(Intent::Reads, "the server's clock could not be read", CLOCK, Vec::new(), deadline).await?;
+    let at = rows::time(rows.first().ok_or_else(nothing)?, 0)?;
+    inner.pace.learn(at);
+    Ok(at)
+}
+
+/// Reads a page.
+pub(super) async fn page(inner: &Inner, query: &Query) -> Result<Page, StoreError> {
+    let deadline = Instant::now() + inner.options.list_timeout;
+    let mut lent = inner.lend(deadline).await?;
+    let now = Now::at(clock(inner, &mut lent, deadline).await?);
+    let limit = query.limit.min(PAGE_ROWS_MAX);
+    let statement = if query.unsettled_only { UNSETTLED } else { ALL };
+    let mut page = Page { rows: Vec::new(), more: false, now };
+    let mut after = i64::try_from(query.after).unwrap_or(i64::MAX);
+    loop {
+        let most = FETCH_ROWS.min(limit.saturating_sub(page.rows.len()) + 1);
+        let fetched = fetch(&mut lent, statement, after, most, deadline).await?;
+        for row in &fetched {
+            if page.rows.len() == limit {
+                page.more = true;
+                return Ok(page);
+            }
+            after = get(row, 0)?;
+            page.rows.extend(listed(row));
+        }
+        if fetched.len() < most {
+            return Ok(page);
+        }
+    }
+}
+
+async fn fetch(
+    lent: &mut Lent,
+    statement: &str,
+    after: i64,
+    most: usize,
+    deadline: Instant,
+) -> Result<Vec<Row>, StoreError> {
+    let most = i64::try_from(most).unwrap_or(i64::MAX);
+    let values: Vec<Value> = vec![after.into(), most.into()];
+    lent.query(Intent::Reads, "records could not be listed", statement, values, deadline).await
+}
+
+/// A row of a list; none where not even its identity can be read, which is logged with its position.
+fn listed(row: &Row) -> Option<Listed> {
+    let id: i64 = get(row, 0).ok()?;
+    match rows::identity(row, 1) {
+        Ok(identity) => Some(Listed { position: u64::try_from(id).unwrap_or(0), identity, record: decoded(row) }),
+        Err(error) => {
+            tracing::error!(row = id, %error, "a record is not listed");
+            None
+        }
+    }
+}
+
+/// The record of a list's row, or why it cannot be decoded.
+pub(super) fn decoded(row: &Row) -> Result<Record, counterfoil_core::Error> {
+    match rows::stored(row, 4) {
+        Ok(Some(stored)) => stored.record(),
+        Ok(None) | Err(_) => Err(counterfoil_core::Error::Corrupt("columns")),
+    }
+}
+
+/// Finds identities by key or by the beginning of their digest: one pass over all of them, which does not fetch the
+/// records. Paid by an operator, and not by every claim.
+pub(super) async fn find(inner: &Inner, text: &str, limit: usize) -> Result<Vec<Listed>, StoreError> {
+    let deadline = Instant::now() + inner.options.list_timeout;
+    let mut lent = inner.lend(deadline).await?;
+    let digits = text.to_ascii_lowercase();
+    let is_prefix = !text.is_empty() && text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let sought = |row: &Row| -> Result<bool, StoreError> {
+        let (digest, key): (Vec<u8>, Vec<u8>) = (get(row, 1)?, get(row, 2)?);
+        Ok(key == text.as_bytes() || (is_prefix && begins_with(&digest, &digits)))
+    };
+    let mut found = Vec::new();
+    let mut after: i64 = 0;
+    while found.len() < limit {
+        let values: Vec<Value> = vec![after.into(), LOOK_ROWS.into()];
+        let rows = lent.query(Intent::Reads, "a record could not be looked up", NEXT, values, deadline).await?;
+        let Some(last) = rows.last() else { break };
+        after = get(last, 0)?;
+        for row in &rows {
+            if found.len() < limit && sought(row)? {
+                let id: i64 = get(row, 0)?;
+                let doing = "a record could not be read";
+                let rows = lent.query(Intent::Reads, doing, BY_ID, vec![id.into()], deadline).await?;
+                found.extend(rows.first().and_then(listed));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether the hexadecimal of `digest` begins with `digits`.
+fn begins_with(digest: &[u8], digits: &str) -> bool {
+    let mut hexadecimal = digest.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.chars().all(|digit| hexadecimal.next().map(u32::from) == digit.to_digit(16))
+}
+
+/// The newest notes on an identity, oldest first.
+pub(super) async fn history(inner: &Inner, identity: &Identity) -> Result<Vec<Note>, StoreError> {
+    let deadline = Instant::now() + inner.options.list_timeout;
+    let mut lent = inner.lend(deadline).await?;
+    let values = vec![rows::digest(identity), NOTES_MAX.into()];
+    let rows = lent.query(Intent::Reads, "the history could not be read", HISTORY, values, deadline).await?;
+    rows.iter().rev().map(|row| note(row, identity)).collect()
+}
+
+fn note(row: &Row, identity: &Identity) -> Result<Note, StoreError> {
+    let corrupt = |what: &str| {
+        let detail = format!("the history of {} holds {what}: a newer version wrote it", identity.digest());
+        StoreError::not_applied(ErrorKind::Corrupt, detail)
+    };
+    let lease: [u8; 16] = get::<Vec<u8>>(row, 2)?.try_into().map_err(|_| corrupt("a lease of another length"))?;
+    Ok(Note {
+        identity: identity.clone(),
+        at: rows::time(row, 0)?,
+        kind: NoteKind::from_word(&get::<String>(row, 1)?).ok_or_else(|| corrupt("an unknown word"))?,
+        lease: LeaseId::from_bytes(lease),
+        who: get(row, 3)?,
+        why: get(row, 4)?,
+    })
+}
+
+/// What and how much is kept.
+pub(super) async fn about(inner: &Inner) -> Result<About, StoreError> {
+    let deadline = Instant::now() + inner.options.list_timeout;
+    let mut lent = inner.lend(deadline).await?;
+    let doing = "records could not be counted";
+    let rows = lent.query(Intent::Reads, doing, ABOUT, Vec::new(), deadline).await?;
+    let row = rows.first().ok_or_else(nothing)?;
+    let at = rows::time(row, 4)?;
+    inner.pace.learn(at);
+    let quarantine_before = get::<Option<i64>>(row, 2)?.map(Timestamp::from_millis);
+    let longest = Duration::from_millis(u64::try_from(get::<i64>(row, 3)?).unwrap_or(0));
+    let first = fetch(&mut lent, ALL, 0, 1, deadline).await?;
+    let last = lent.query(Intent::Reads, doing, LAST, Vec::new(), deadline).await?;
+    let counted = unsettled(&mut lent, Now::at(at), deadline).await?;
+    let promised_until = match quarantine_before {
+        // What was lost in the restore was completed before it, and promised for no longer than the longest.
+        Some(before) => Some(before.plus(longest)),
+        None => last.first().and_then(|row| decoded(row).ok()).as_ref().and_then(promised),
+    };
+    Ok(About {
+        id: get(row, 0)?,
+        born_at: rows::time(row, 1)?,
+        place: inner.place.to_string(),
+        records: u64::try_from(get::<i64>(row, 5)?).unwrap_or(0),
+        oldest_at: first.first().and_then(|row| decoded(row).ok()).map(|record| record.claimed_at),
+        oldest_unknown: counted.oldest,
+        unknown: counted.unknown,
+        running: counted.running,
+        quarantine_before,
+        promised_until,
+        now: Now::at(at),
+    })
+}
+
+fn promised(record: &Record) -> Option<Timestamp> {
+    match &record.state {
+        State::Done { expires_at, refuse_until, .. } => Some(refuse_until.unwrap_or(*expires_at)),
+        State::Spent { until } => Some(*until),
+        State::Running | State::Unknown { .. } => None,
+    }
+}
+
+#[derive(Default)]
+struct Unsettled {
+    unknown: u64,
+    running: u64,
+    oldest: Option<(Digest, Timestamp)>,
+}
+
+/// What is in doubt or runs, as of `now`.
+async fn unsettled(lent: &mut Lent, now: Now, deadline: Instant) -> Result<Unsettled, StoreError> {
+    let mut counted = Unsettled::default();
+    let mut after = 0;
+    loop {
+        let fetched = fetch(lent, UNSETTLED, after, PAGE_ROWS_MAX, deadline).await?;
+        for row in &fetched {
+            after = get(row, 0)?;
+            let (Ok(identity), Ok(record)) = (rows::identity(row, 1), decoded(row)) else { continue };
+            match record.standing(now) {
+                Standing::Running { .. } => counted.running += 1,
+                Standing::Unknown { since, .. } => {
+                    counted.unknown += 1;
+                    if counted.oldest.is_none_or(|(_, oldest)| since < oldest) {
+                        counted.oldest = Some((identity.digest(), since));
+                    }
+                }
+                Standing::Lapsed | Standing::Absent | Standing::Done { .. } | Standing::Expired { .. } => {}
+            }
+        }
+        if fetched.len() < PAGE_ROWS_MAX {
+            return Ok(counted);
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! How a MySQL or MariaDB store is opened, each setting with its bounds.
+//!
+//! What does not belong here: how a configuration file spells it (`server`).
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::{Clock, SystemClock};
+use crate::sqlite::Missing;
+
+/// How a store is opened.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// What happens where the database holds no store yet, or an older schema. Default: it is refused, because making
+    /// one needs rights that serving does not.
+    pub missing: Missing,
+    /// What tells how much time has passed since the server last told its own. Default: the system's.
+    pub clock: Arc<dyn Clock>,
+    /// The most connections of this process. Default 10; at least 1. Each carries one call at a time.
+    pub connections: usize,
+    /// How long making a connection may take. Default 3 s.
+    pub connect_timeout: Duration,
+    /// How long one call may take, its waiting for a connection included. Default 5 s.
+    pub call_timeout: Duration,
+    /// The same for lists, searches and figures. Default 60 s.
+    pub list_timeout: Duration,
+    /// How long a write waits for a row that somebody's open transaction holds, in whole seconds, at least one.
+    /// Default 1 s. Claims never wait on MariaDB, and one second at most on MySQL, which knows no less.
+    pub lock_timeout: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            missing: Missing::Refuse,
+            clock: Arc::new(SystemClock::new()),
+            connections: 10,
+            connect_timeout: Duration::from_secs(3),
+            call_timeout: Duration::from_secs(5),
+            list_timeout: Duration::from_mins(1),
+            lock_timeout: Duration::from_secs(1),
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("missing", &self.missing)
+            .field("connections", &self.connections)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("call_timeout", &self.call_timeout)
+            .field("list_timeout", &self.list_timeout)
+            .field("lock_timeout", &self.lock_timeout)
+            .finish_non_exhaustive()
+    }
+}
