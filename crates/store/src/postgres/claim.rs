@@ -91,7 +91,6 @@ fn settle(inner: &Arc<Inner>, entries: Vec<Entry>, sent: Sent) -> Vec<Entry> {
     again
 }
 
-#[expect(clippy::large_enum_variant, reason = "made once for a claim and moved into its answer")]
 pub(super) enum Outcome {
     Answer(Swapped),
     Held(Timestamp),
@@ -135,6 +134,7 @@ fn look_again(inner: &Arc<Inner>, mut entry: Entry, at: Timestamp) {
 }
 
 /// What a claim writes: times that count from the write, or, under a quarantine, what was decided just before it.
+#[expect(clippy::large_enum_variant, reason = "made once for a claim and moved into its answer")]
 pub(super) enum Written {
     Counted(Arc<Draft>),
     Decided(Record),
