@@ -99,6 +99,8 @@ impl Server {
             .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
             .arg("--innodb-log-file-size=16M")
             .arg(format!("--datadir={}", server.data().display()))
+            // Several at once would take each other's temporary tables.
+            .arg(format!("--tmpdir={}", server.directory.display()))
             .output()?;
         succeeded("mariadb-install-db", &made)?;
         server.settings = SETTINGS.iter().chain(settings).map(|setting| (*setting).to_owned()).collect();
@@ -121,6 +123,7 @@ impl Server {
             .arg(format!("--datadir={}", self.data().display()))
             .arg(format!("--socket={}", self.socket().display()))
             .arg(format!("--pid-file={}", self.directory.join("pid").display()))
+            .arg(format!("--tmpdir={}", self.directory.display()))
             .arg(format!("--port={}", self.port))
             .args(&self.settings)
             .stdin(Stdio::piped())
