@@ -254,6 +254,19 @@ impl Record {
         }
     }
 
+    /// From its completion to the end of all that it promises, a refusal of the expired key included, in milliseconds;
+    /// `None` where nothing is promised. A quarantine may not be lifted sooner than the longest of these.
+    #[must_use]
+    pub fn promised_ms(&self) -> Option<i64> {
+        match &self.state {
+            State::Done { completed_at, expires_at, refuse_until, .. } => {
+                let span = refuse_until.unwrap_or(*expires_at).since(*completed_at).as_millis();
+                Some(i64::try_from(span).unwrap_or(i64::MAX))
+            }
+            State::Running | State::Unknown { .. } | State::Spent { .. } => None,
+        }
+    }
+
     /// The instant from which a sweep may change this record; `None` for Running and Unknown, which it never does.
     #[must_use]
     pub const fn sweep_at(&self) -> Option<Timestamp> {

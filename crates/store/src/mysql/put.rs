@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use counterfoil_core::{Now, Record, State, Timestamp};
+use counterfoil_core::{Now, Record, Timestamp};
 use mysql_async::{Row, Value};
 use tokio::time::Instant;
 
@@ -76,17 +76,6 @@ fn outcome(inner: &Inner, swap: &Swap, row: &Row) -> Result<Swapped, StoreError>
     })
 }
 
-/// From a completion to the end of what it promises, in milliseconds; nothing where nothing is promised.
-fn span_ms(record: &Record) -> Option<i64> {
-    match &record.state {
-        State::Done { completed_at, expires_at, refuse_until, .. } => {
-            let span = refuse_until.unwrap_or(*expires_at).since(*completed_at).as_millis();
-            Some(i64::try_from(span).unwrap_or(i64::MAX))
-        }
-        State::Running | State::Unknown { .. } | State::Spent { .. } => None,
-    }
-}
-
 fn values(inner: &Inner, swap: &Swap, patience: Patience) -> Result<Vec<Value>, StoreError> {
     let record = match &swap.new {
         New::Put(record) => Some(record.as_ref()),
@@ -108,7 +97,7 @@ fn values(inner: &Inner, swap: &Swap, patience: Patience) -> Result<Vec<Value>, 
         }
         None => values.extend([const { Value::NULL }; 6]),
     }
-    values.extend([swap.not_after.map(Timestamp::as_millis).into(), record.and_then(span_ms).into()]);
+    values.extend([swap.not_after.map(Timestamp::as_millis).into(), record.and_then(Record::promised_ms).into()]);
     match swap.note.as_deref() {
         Some(note) => values.extend(self::note(note)),
         None => values.extend([const { Value::NULL }; 5]),

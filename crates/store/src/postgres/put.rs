@@ -5,7 +5,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use counterfoil_core::{Identity, Now, Record, State, Timestamp};
+use counterfoil_core::{Identity, Now, Record, Timestamp};
 use tokio::time::Instant;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -104,17 +104,6 @@ pub(super) fn outcome(inner: &Inner, swap: &Swap, row: &Row) -> Result<Option<Sw
     })
 }
 
-/// From a completion to the end of what it promises, in milliseconds; nothing where nothing is promised.
-fn span_ms(record: &Record) -> Option<i64> {
-    match &record.state {
-        State::Done { completed_at, expires_at, refuse_until, .. } => {
-            let span = refuse_until.unwrap_or(*expires_at).since(*completed_at).as_millis();
-            Some(i64::try_from(span).unwrap_or(i64::MAX))
-        }
-        State::Running | State::Unknown { .. } | State::Spent { .. } => None,
-    }
-}
-
 /// The statement's arrays, one place for each write.
 #[derive(Default)]
 pub(super) struct Arrays<'e> {
@@ -163,7 +152,7 @@ impl<'e> Arrays<'e> {
         self.leases.push(lease);
         self.records.push(bytes);
         self.limits.push(swap.not_after.map(Timestamp::as_millis));
-        self.spans.push(record.and_then(span_ms));
+        self.spans.push(record.and_then(Record::promised_ms));
         self.push_note(swap.note.as_deref());
         Ok(())
     }

@@ -13,7 +13,7 @@ use rusqlite::{Transaction, TransactionState};
 use super::coupled::{Executed, Origin, Runner, Step, changed, coupled, done, fresh, step};
 use super::fault::failed;
 use super::rows::{self, Guarded};
-use super::swap::{note, span_ms};
+use super::swap::note;
 use super::{SqliteStore, meta};
 use crate::error::{Applied, ErrorKind, StoreError};
 use crate::gate::{Begun, Ended, Permit};
@@ -225,6 +225,6 @@ fn left(error: rusqlite::Error) -> StoreError {
 
 /// Remembers how long a receipt was promised at most.
 fn promise(tx: &Transaction<'_>, record: &Record) -> Result<(), StoreError> {
-    let span = span_ms(record);
+    let span = record.promised_ms().unwrap_or(0);
     if span > meta::read(tx)?.longest_ms { meta::set_longest(tx, span) } else { Ok(()) }
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use counterfoil_core::{Identity, Record, State};
+use counterfoil_core::{Identity, Record};
 use rusqlite::Connection;
 
 use super::batch::Batch;
@@ -67,18 +67,7 @@ fn write(batch: &Batch<'_>, swap: &Swap, record: Option<&Record>) -> Result<bool
 
 /// Remembers how long a receipt was promised at most: a quarantine may not be lifted sooner.
 pub(super) fn promised(batch: &Batch<'_>, record: &Record) {
-    batch.longest_ms.set(batch.longest_ms.get().max(span_ms(record)));
-}
-
-/// From a completion to the end of what it promises, in milliseconds; 0 where nothing is promised.
-pub(super) fn span_ms(record: &Record) -> i64 {
-    match &record.state {
-        State::Done { completed_at, expires_at, refuse_until, .. } => {
-            let span = refuse_until.unwrap_or(*expires_at).since(*completed_at).as_millis();
-            i64::try_from(span).unwrap_or(i64::MAX)
-        }
-        State::Running | State::Unknown { .. } | State::Spent { .. } => 0,
-    }
+    batch.longest_ms.set(batch.longest_ms.get().max(record.promised_ms().unwrap_or(0)));
 }
 
 /// Appends to the history.
