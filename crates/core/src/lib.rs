@@ -14,6 +14,7 @@ pub mod identity;
 pub mod policy;
 pub mod receipt;
 pub mod record;
+pub mod sent;
 pub mod time;
 pub mod wire;
 

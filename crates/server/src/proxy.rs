@@ -5,7 +5,6 @@
 
 mod answer;
 mod exchange;
-mod frames;
 mod headers;
 mod line;
 mod link;
