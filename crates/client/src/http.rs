@@ -80,6 +80,10 @@ impl Http {
             Ok(Err(why)) => return Heard::NotSent(why),
             Err(_) => return Heard::NotSent("no connection before the attempt's time limit".to_owned()),
         };
+        // A connection that came late is not used: a time-out looks at its clock only where it has to wait.
+        if Instant::now() >= until {
+            return Heard::NotSent("the attempt's time limit is over".to_owned());
+        }
         let (stream, witness) = Watched::new(stream, if two { Sent::two() } else { Sent::one() });
         let answered = timeout_at(until, exchange(stream, two, request)).await;
         let why = match answered {
