@@ -1,0 +1,4 @@
+//! The client as its users see it.
+
+mod peer;
+mod transport;
