@@ -40,6 +40,34 @@ pub enum Error {
     /// A scope is unusable: no part, a repeated or malformed name, too many or too long parts.
     #[error("the scope cannot be used: {0}")]
     Scope(&'static str),
+    /// An intent's name is empty, too long or not printable ASCII.
+    #[error("the intent's name cannot be used: give 1 to {limit} printable ASCII characters", limit = crate::intent::NAME_BYTES_MAX)]
+    IntentName,
+    /// A request cannot be frozen as an intent.
+    #[error("the request cannot be kept as an intent: {0}")]
+    Request(&'static str),
+    /// A header of a request cannot be frozen.
+    #[error("the header `{name}` cannot be kept as an intent: {why}")]
+    RequestHeader {
+        /// Its name.
+        name: String,
+        /// What is wrong, and what to do instead.
+        why: &'static str,
+    },
+    /// A stored intent cannot be read; it is refused and never treated as absent.
+    #[error(
+        "the stored intent cannot be decoded ({0}): it may have been sent, so restore the journal from a backup before \
+         anything is sent again"
+    )]
+    IntentCorrupt(&'static str),
+    /// A stored intent was written by a newer version.
+    #[error("the stored intent has format {found}, this version reads up to {known}: run the newer version again")]
+    IntentNewer {
+        /// The format found.
+        found: u8,
+        /// The newest format that this version reads.
+        known: u8,
+    },
     /// Stored bytes cannot be read; they are refused and never treated as absent.
     #[error(
         "the stored record cannot be decoded ({0}): export it with `counterfoil receipts export` and restore the row from a backup"

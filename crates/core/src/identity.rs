@@ -45,6 +45,11 @@ impl Key {
         }
     }
 
+    /// A UUID in its hyphenated form, which is always a key.
+    pub(crate) fn from_uuid(uuid: uuid::Uuid) -> Self {
+        Self(uuid.hyphenated().to_string().into())
+    }
+
     /// The text.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -1,5 +1,6 @@
 //! The rules of Counterfoil: who an action is ([`identity`]), what was asked ([`fingerprint`]), what is remembered
-//! ([`record`], [`receipt`]), and what may happen next ([`action`]).
+//! ([`record`], [`receipt`]), and what may happen next ([`action`]). For callers: what is sent until its outcome is known
+//! ([`intent`]), read through a provider's contract ([`profile`]).
 //!
 //! Every rule is a total function of values, time included. What does not belong here: clocks, files, sockets,
 //! async, randomness, SQL, and status codes chosen for a decision (`middleware/reject.rs`).
@@ -8,12 +9,16 @@
 
 pub mod action;
 pub mod claim;
+mod codec;
 pub mod error;
 pub mod fingerprint;
 pub mod identity;
+pub mod intent;
 pub mod policy;
+pub mod profile;
 pub mod receipt;
 pub mod record;
+pub mod schedule;
 pub mod sent;
 pub mod time;
 pub mod wire;

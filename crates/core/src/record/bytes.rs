@@ -1,28 +1,19 @@
 //! A record as versioned bytes: `format, fields, checksum`. What cannot be decoded is corrupt and never absent; what a
 //! newer version wrote says so. Columns and indexes belong to the stores.
 
-use std::time::Duration;
-
-use bytes::Bytes;
-use sha2::{Digest as _, Sha256};
-
+use crate::codec::{Reader, Writer, open};
 use crate::error::Error;
 use crate::fingerprint::{Fingerprint, Rule};
 use crate::policy::Effect;
-use crate::receipt::{Body, Receipt};
-use crate::record::{Author, Holder, Lease, LeaseId, Record, State, Why};
-use crate::time::Timestamp;
+use crate::record::{Author, Record, State, Why};
 
 /// The newest format that this version reads and writes.
 pub const FORMAT_NEWEST: u8 = 1;
 
-/// Bytes of the checksum at the end: enough to notice rot, no defence against an attacker.
-const CHECKSUM_BYTES: usize = 8;
-
 /// Writes a record.
 #[must_use]
 pub fn encode(record: &Record) -> Vec<u8> {
-    let mut out = Writer(vec![FORMAT_NEWEST]);
+    let mut out = Writer::format(FORMAT_NEWEST);
     out.u64(record.version);
     out.bytes(record.fingerprint.rule().as_text().as_bytes());
     out.bytes(record.fingerprint.digest());
@@ -32,12 +23,7 @@ pub fn encode(record: &Record) -> Vec<u8> {
         Effect::Other => 3,
     });
     out.time(record.claimed_at);
-    out.bytes(record.lease.id.as_bytes());
-    out.bytes(record.lease.holder.as_ref().map_or(&[], |holder| holder.as_bytes().as_slice()));
-    out.time(record.lease.renewed_at);
-    out.span(record.lease.span);
-    out.time(record.lease.until);
-    out.time(record.lease.attempt_until);
+    out.lease(&record.lease);
     match &record.state {
         State::Running => out.u8(1),
         State::Unknown { since, why } => {
@@ -68,9 +54,7 @@ pub fn encode(record: &Record) -> Vec<u8> {
             out.time(*until);
         }
     }
-    let checksum = Sha256::digest(&out.0);
-    out.0.extend(checksum.iter().take(CHECKSUM_BYTES));
-    out.0
+    out.seal()
 }
 
 /// Reads what [`encode`] wrote.
@@ -78,106 +62,12 @@ pub fn encode(record: &Record) -> Vec<u8> {
 /// # Errors
 /// [`Error::Newer`] where a newer version wrote it, [`Error::Corrupt`] where it cannot be read for any other reason.
 pub fn decode(bytes: &[u8]) -> Result<Record, Error> {
-    match bytes.first() {
-        None => return Err(Error::Corrupt("empty")),
-        Some(&found) if found > FORMAT_NEWEST => return Err(Error::Newer { found, known: FORMAT_NEWEST }),
-        Some(&found) if found < 1 => return Err(Error::Corrupt("format")),
-        Some(_) => {}
-    }
-    let (fields, checksum) =
-        bytes.len().checked_sub(CHECKSUM_BYTES).map(|at| bytes.split_at(at)).ok_or(Error::Corrupt("short"))?;
-    if !Sha256::digest(fields).starts_with(checksum) {
-        return Err(Error::Corrupt("checksum"));
-    }
-    let mut reader = Reader(fields.get(1..).unwrap_or_default());
+    let mut reader = open(bytes, FORMAT_NEWEST)?;
     let record = reader.record()?;
-    if reader.0.is_empty() { Ok(record) } else { Err(Error::Corrupt("trailing bytes")) }
+    reader.done(record)
 }
 
-struct Writer(Vec<u8>);
-
-impl Writer {
-    fn u8(&mut self, value: u8) {
-        self.0.push(value);
-    }
-
-    fn u64(&mut self, value: u64) {
-        self.0.extend_from_slice(&value.to_be_bytes());
-    }
-
-    fn time(&mut self, value: Timestamp) {
-        self.0.extend_from_slice(&value.as_millis().to_be_bytes());
-    }
-
-    fn span(&mut self, value: Duration) {
-        self.u64(u64::try_from(value.as_millis()).unwrap_or(u64::MAX));
-    }
-
-    fn bytes(&mut self, value: &[u8]) {
-        self.u64(value.len() as u64);
-        self.0.extend_from_slice(value);
-    }
-
-    fn receipt(&mut self, receipt: &Receipt) {
-        self.u64(u64::from(receipt.status));
-        self.u64(receipt.headers.len() as u64);
-        for (name, value) in receipt.headers.iter() {
-            self.bytes(name.as_bytes());
-            self.bytes(value);
-        }
-        match &receipt.body {
-            Body::Kept(bytes) => {
-                self.u8(1);
-                self.bytes(bytes);
-            }
-            Body::NotKept => self.u8(2),
-        }
-    }
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
-        let (head, rest) = self.0.split_first_chunk::<N>().ok_or(Error::Corrupt("short field"))?;
-        self.0 = rest;
-        Ok(*head)
-    }
-
-    fn u8(&mut self) -> Result<u8, Error> {
-        self.array::<1>().map(|[byte]| byte)
-    }
-
-    fn u64(&mut self) -> Result<u64, Error> {
-        self.array().map(u64::from_be_bytes)
-    }
-
-    fn time(&mut self) -> Result<Timestamp, Error> {
-        self.array().map(|bytes| Timestamp::from_millis(i64::from_be_bytes(bytes)))
-    }
-
-    fn span(&mut self) -> Result<Duration, Error> {
-        self.u64().map(Duration::from_millis)
-    }
-
-    fn bytes(&mut self) -> Result<&'a [u8], Error> {
-        let length = usize::try_from(self.u64()?).map_err(|_| Error::Corrupt("length"))?;
-        let (head, rest) = self.0.split_at_checked(length).ok_or(Error::Corrupt("length"))?;
-        self.0 = rest;
-        Ok(head)
-    }
-
-    fn text(&mut self) -> Result<&'a str, Error> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| Error::Corrupt("text"))
-    }
-
-    fn id(&mut self) -> Result<Option<[u8; 16]>, Error> {
-        match self.bytes()? {
-            [] => Ok(None),
-            bytes => bytes.try_into().map(Some).map_err(|_| Error::Corrupt("id")),
-        }
-    }
-
+impl Reader<'_> {
     fn record(&mut self) -> Result<Record, Error> {
         let version = self.u64()?;
         let rule = self.rule()?;
@@ -189,14 +79,7 @@ impl<'a> Reader<'a> {
             _ => return Err(Error::Corrupt("effect")),
         };
         let claimed_at = self.time()?;
-        let lease = Lease {
-            id: self.id()?.map(LeaseId::from_bytes).ok_or(Error::Corrupt("lease"))?,
-            holder: self.id()?.map(Holder::from_bytes),
-            renewed_at: self.time()?,
-            span: self.span()?,
-            until: self.time()?,
-            attempt_until: self.time()?,
-        };
+        let lease = self.lease()?;
         let fingerprint = Fingerprint::from_parts(rule, digest);
         Ok(Record { version, fingerprint, effect, claimed_at, lease, state: self.state()? })
     }
@@ -241,22 +124,6 @@ impl<'a> Reader<'a> {
             5 => Ok(Why::Quarantined),
             _ => Err(Error::Corrupt("why")),
         }
-    }
-
-    fn receipt(&mut self) -> Result<Receipt, Error> {
-        let status = u16::try_from(self.u64()?).map_err(|_| Error::Corrupt("status"))?;
-        let count = self.u64()?;
-        let mut headers = Vec::new();
-        for _ in 0..count {
-            let name = self.text()?.to_owned();
-            headers.push((name, Bytes::copy_from_slice(self.bytes()?)));
-        }
-        let body = match self.u8()? {
-            1 => Body::Kept(Bytes::copy_from_slice(self.bytes()?)),
-            2 => Body::NotKept,
-            _ => return Err(Error::Corrupt("body")),
-        };
-        Ok(Receipt { status, headers: headers.into(), body })
     }
 }
 

@@ -7,8 +7,15 @@ use ::bytes::Bytes;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
+use sha2::{Digest as _, Sha256};
+use std::time::Duration;
+
 use super::*;
+use crate::codec::CHECKSUM_BYTES;
+use crate::receipt::{Body, Receipt};
 use crate::record::tests::{AUTHORS, EFFECTS, WHYS, fingerprints, records};
+use crate::record::{Holder, Lease, LeaseId};
+use crate::time::Timestamp;
 
 const FIXTURE: &str = "src/record/bytes/v1.hex";
 
