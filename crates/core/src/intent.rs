@@ -168,7 +168,6 @@ pub enum AttemptEnd {
 
 /// Where an intent is in its life.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one of each intent, and most intents end as the large one")]
 pub enum State {
     /// Written down, and nothing was sent.
     Ready,
@@ -265,7 +264,6 @@ pub enum Settler {
 
 /// What happens to an intent.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[expect(clippy::large_enum_variant, reason = "made once and passed by reference")]
 pub enum Event {
     /// Time has passed.
     Look,
@@ -444,6 +442,30 @@ impl Intent {
             | State::Waiting { .. }
             | State::Uncertain { .. }
             | State::Overdue { .. } => None,
+        }
+    }
+
+    /// From when on somebody has to do something about it; `None`: only a person may, or nobody has to.
+    #[must_use]
+    pub const fn due_at(&self) -> Option<Timestamp> {
+        match &self.state {
+            State::Ready => Some(self.created_at),
+            State::Sending { lease, .. } => Some(lease.until),
+            State::Waiting { until } | State::Uncertain { until } => Some(*until),
+            State::Overdue { .. } | State::Settled { .. } => None,
+        }
+    }
+
+    /// The process that sends it, if one does.
+    #[must_use]
+    pub const fn holder(&self) -> Option<Holder> {
+        match &self.state {
+            State::Sending { lease, .. } => lease.holder,
+            State::Ready
+            | State::Waiting { .. }
+            | State::Uncertain { .. }
+            | State::Overdue { .. }
+            | State::Settled { .. } => None,
         }
     }
 

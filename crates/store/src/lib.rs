@@ -1,7 +1,7 @@
 //! Where records are kept, and the gate through which every write goes.
 //!
 //! [`RecordStore`] is the seam: one conditional write and a few reads. [`Gate`] loads, asks the core, writes, and does
-//! it again where it lost. What does not belong here: rules (core), status codes and headers (middleware).
+//! it again where it lost. [`IntentStore`] is the same seam for what callers keep. What does not belong here: rules (core), status codes and headers (middleware).
 
 pub mod clock;
 #[cfg(feature = "contract")]
@@ -10,6 +10,7 @@ pub mod error;
 #[cfg(any(test, feature = "contract"))]
 pub mod faulty;
 pub mod gate;
+pub mod intents;
 pub mod memory;
 #[cfg(feature = "mysql")]
 pub mod mysql;
@@ -23,6 +24,7 @@ pub mod sqlite;
 
 pub use error::{Applied, ErrorKind, StoreError};
 pub use gate::{Begun, Ended, Gate, Permit};
+pub use intents::IntentStore;
 pub use memory::MemoryStore;
 #[cfg(feature = "mysql")]
 pub use mysql::MysqlStore;

@@ -11,6 +11,7 @@ mod finished;
 mod guard;
 mod handle;
 mod instance;
+mod intents;
 mod job;
 mod list;
 mod log;
@@ -273,7 +274,9 @@ impl Inner {
         let mut holds = true;
         if let Some(conn) = writer.conn.take() {
             // Where that cannot be told, the next process finds out.
-            holds = sweep::holds(&conn, self.holder).unwrap_or(true);
+            holds = sweep::holds(&conn, self.holder)
+                .and_then(|holds| Ok(holds || intents::holds(&conn, self.holder)?))
+                .unwrap_or(true);
             let speaking = writer.guard.commit();
             if let Err(error) = meta::set_mark(&conn, &self.time.mark()) {
                 tracing::warn!(%error, "the clock's mark could not be written at the end");

@@ -227,6 +227,6 @@ impl<'r> Columns<'r> {
     }
 }
 
-fn version(version: u64) -> Result<i64, StoreError> {
+pub(super) fn version(version: u64) -> Result<i64, StoreError> {
     i64::try_from(version).map_err(|_| StoreError::not_applied(ErrorKind::Misuse, "a record's version is out of range"))
 }

@@ -9,7 +9,7 @@ use crate::clock::{Clock, Mark};
 use crate::error::{ErrorKind, StoreError};
 
 /// The newest schema that this version knows.
-pub(super) const NEWEST: i64 = 1;
+pub(super) const NEWEST: i64 = 2;
 
 /// What every table of ours begins with; effects may not touch what begins so.
 pub(super) const PREFIX: &str = "counterfoil_";
@@ -22,7 +22,9 @@ pub(super) const PREFIX: &str = "counterfoil_";
 /// condition serve two partial indexes: what is due, and what is unsettled (by holder, to end a dead one's leases).
 /// There is no column for the digest: an index on it would cost every claim a random page, and only operators look
 /// records up by it.
-const MIGRATIONS: [&str; 1] = ["
+const MIGRATIONS: [&str; 2] = [RECORDS, INTENTS];
+
+const RECORDS: &str = "
 CREATE TABLE main.counterfoil_record (
   id INTEGER PRIMARY KEY,
   scope BLOB NOT NULL,
@@ -57,7 +59,23 @@ CREATE TABLE main.counterfoil_store (
   quarantine_before INTEGER,
   longest_ms INTEGER NOT NULL
 ) STRICT;
-"];
+";
+
+/// `counterfoil_intent`: the truth is `intent`, and `version` the guard of every write. `due_at` is the instant from
+/// which somebody has to do something and is null where only a person may, or nobody has to; `holder` is the process
+/// that sends it, if one does.
+const INTENTS: &str = "
+CREATE TABLE main.counterfoil_intent (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  version INTEGER NOT NULL,
+  holder BLOB,
+  due_at INTEGER,
+  intent BLOB NOT NULL
+) STRICT;
+CREATE INDEX main.counterfoil_intent_due ON counterfoil_intent (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX main.counterfoil_intent_held ON counterfoil_intent (holder) WHERE holder IS NOT NULL;
+";
 
 /// Which schema a file has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -72,8 +72,9 @@ impl Inner {
                     break;
                 }
             }
-            if ended > 0 {
-                tracing::warn!(%holder, ended, "a process on this store is gone: its leases are ended");
+            let sends = self.end_sends(holder)?;
+            if ended + sends > 0 {
+                tracing::warn!(%holder, ended, sends, "a process on this store is gone: its leases are ended");
             }
             process.forget();
         }

@@ -1,0 +1,64 @@
+//! The seam of a journal: what a store must be able to do for intents, which callers keep before they send.
+//!
+//! An intent in the caller's own file and one in the application's database are the same record in two homes. No rule
+//! lives here: what becomes of an intent is decided in `core::intent`, and when to look again in the client.
+
+use counterfoil_core::Timestamp;
+use counterfoil_core::intent::{Intent, Name};
+
+use crate::seam::{Answer, RecordStore};
+
+/// The most intents of one page, or of one look for what is due.
+pub const INTENTS_MAX: usize = 1_000;
+
+/// A place where intents are kept, beside records and on their clock.
+///
+/// A future that is dropped before it is ready may or may not have applied its write.
+pub trait IntentStore: RecordStore {
+    /// What stands under `name`.
+    fn intent<'a>(&'a self, name: &'a Name) -> Answer<'a, Option<Intent>>;
+
+    /// The one conditional write: `intent` in the place of the version `before`, or with `None` where nothing has its
+    /// name. Durable before it answers.
+    ///
+    /// Losing is a value. Where an error says that it is unknown whether it was applied, send the same again: what
+    /// stands then is `intent` itself.
+    fn put(&self, before: Option<u64>, intent: Intent) -> Answer<'_, Put>;
+
+    /// Intents about which somebody has to do something by now, the longest waiting first, at most `limit`.
+    fn due(&self, limit: usize) -> Answer<'_, Due>;
+
+    /// Intents in the order of their making, a page at a time.
+    fn intents(&self, after: u64, limit: usize) -> Answer<'_, IntentPage>;
+
+    /// Removes exactly this version; whether it did.
+    fn forget<'a>(&'a self, name: &'a Name, version: u64) -> Answer<'a, bool>;
+}
+
+/// What became of a write.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "made once for each write, and taken apart at once")]
+pub enum Put {
+    /// It is durable.
+    Won,
+    /// This stands instead; `None`: nothing has the name.
+    Lost(Option<Intent>),
+}
+
+/// What is due.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Due {
+    /// The intents.
+    pub intents: Vec<Intent>,
+    /// When the next one is, behind those.
+    pub next: Option<Timestamp>,
+}
+
+/// A page of intents.
+#[derive(Debug)]
+pub struct IntentPage {
+    /// Each with its position; what cannot be read is an error in its place.
+    pub rows: Vec<(u64, Result<Intent, counterfoil_core::Error>)>,
+    /// Whether there are more behind the last position.
+    pub more: bool,
+}
