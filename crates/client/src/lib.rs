@@ -1,12 +1,14 @@
 //! The caller's half of an idempotency key: an intent is written down before its first attempt, and sent until its
 //! outcome is known.
 //!
-//! What does not belong here: the rules of an intent's life and of a profile (`core`), and SQL (`store`).
+//! What providers promise is data in `profiles/*.toml`, read by [`profiles`] into the types of `core::profile`. What does
+//! not belong here: the rules of an intent's life (`core::intent`) and how it is kept (`store`).
 
 #![forbid(unsafe_code)]
 
 mod error;
 mod http;
+pub mod profiles;
 mod transport;
 
 pub use self::error::ClientError;

@@ -149,8 +149,8 @@ pub struct AnswerRule {
     pub status: Vec<RangeInclusive<u16>>,
     /// A header that must be there: its name in lower case, and its value or, with `None`, any.
     pub header: Option<(String, Option<String>)>,
-    /// What the body must say.
-    pub body: Option<BodyMatch>,
+    /// What the body must say, all of it.
+    pub body: Vec<BodyMatch>,
     /// What it means.
     pub means: Meaning,
     /// Whether only the provider's record of this key can have given it.

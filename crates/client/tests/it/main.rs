@@ -1,4 +1,8 @@
-//! The client as its users see it.
+//! The client as its users see it: its contracts (the built-in files, the strict reader, the golden table of verdicts),
+//! and what it may say of an attempt. Rules of reading are tested in the core.
 
+mod files;
 mod peer;
+mod strict;
 mod transport;
+mod verdicts;

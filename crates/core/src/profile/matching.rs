@@ -22,7 +22,7 @@ impl<'a> Seen<'a> {
     pub(super) fn fits(&self, rule: &AnswerRule) -> bool {
         rule.status.iter().any(|range| range.contains(&self.answer.status))
             && rule.header.as_ref().is_none_or(|(name, value)| self.has(name, value.as_deref()))
-            && rule.body.as_ref().is_none_or(|wanted| self.says(wanted))
+            && rule.body.iter().all(|wanted| self.says(wanted))
     }
 
     /// Whether it carries the marker.

@@ -132,6 +132,7 @@ fn meaning(status: u16, rule: Option<&AnswerRule>, marked: bool) -> Meaning {
             400..=499 => Meaning::Refused,
             _ => Meaning::StoredFailure,
         },
+        Meaning::Unguarded if marked => self::meaning(status, None, marked),
         Meaning::Success
         | Meaning::InProgress
         | Meaning::NotProcessed

@@ -4,7 +4,15 @@ use super::*;
 use crate::receipt::{Body, Receipt};
 
 fn rule(name: &str, status: RangeInclusive<u16>, means: Meaning, record: bool) -> AnswerRule {
-    AnswerRule { name: name.to_owned(), status: vec![status], header: None, body: None, means, record, resource: None }
+    AnswerRule {
+        name: name.to_owned(),
+        status: vec![status],
+        header: None,
+        body: Vec::new(),
+        means,
+        record,
+        resource: None,
+    }
 }
 
 fn check(profile: &Profile, answer: &Receipt, calm: &str, doubtful: &str) {
@@ -59,7 +67,8 @@ fn a_rule_says_what_an_answer_means() {
 fn a_marked_answer_is_the_record_s() {
     let marked = profile(|profile| {
         profile.marker = Some(Marker { header: "idempotent-replayed".to_owned(), value: Some("true".to_owned()) });
-        profile.answers = vec![rule("rate", 429..=429, Meaning::NotProcessed, false)];
+        let bare = rule("bare", 200..=299, Meaning::Unguarded, false);
+        profile.answers = vec![rule("rate", 429..=429, Meaning::NotProcessed, false), bare];
     });
     let replay = |status| Receipt::new(status, "").with_header("Idempotent-Replayed", "True");
     check(&marked, &replay(201), "success", "success");
@@ -101,15 +110,18 @@ fn advice_overrules_all_but_a_success() {
 #[test]
 fn bodies_are_matched_at_pointers_and_the_first_rule_holds() {
     let json =
-        |at: &str, is: &str| Some(BodyMatch::Json { at: at.to_owned(), is: vec![is.to_owned(), "other".to_owned()] });
+        |at: &str, is: &str| vec![BodyMatch::Json { at: at.to_owned(), is: vec![is.to_owned(), "other".to_owned()] }];
     let exists = AnswerRule {
         body: json("/error/errors/*/reason", "conflict"),
         resource: Some("/error/errors/*/links/id".to_owned()),
         ..rule("exists", 409..=409, Meaning::Success, true)
     };
-    let number = AnswerRule { body: json("/code", "3162"), ..rule("number", 409..=409, Meaning::InProgress, true) };
+    let number = AnswerRule {
+        body: [json("/code", "3162"), json("/kind", "busy")].concat(),
+        ..rule("number", 409..=409, Meaning::InProgress, true)
+    };
     let xml = AnswerRule {
-        body: Some(BodyMatch::Holds("<Code>Mismatch</Code>".to_owned())),
+        body: vec![BodyMatch::Holds("<Code>Mismatch</Code>".to_owned())],
         ..rule("xml", 400..=499, Meaning::Mismatch, true)
     };
     let last = rule("last", 409..=409, Meaning::Refused, false);
@@ -123,12 +135,13 @@ fn bodies_are_matched_at_pointers_and_the_first_rule_holds() {
     check(kept(errors), "exists", Some("PM1"));
     check(kept(r#"{"error":{"errors":[{"reason":"other"}]}}"#), "exists", None);
     check(kept(r#"{"error":{"errors":{"reason":"conflict"}}}"#), "last", None);
-    check(kept(r#"{"code":3162}"#), "number", None);
+    check(kept(r#"{"code":3162,"kind":"busy"}"#), "number", None);
+    check(kept(r#"{"code":3162}"#), "last", None);
     check(kept("<x><Code>Mismatch</Code></x>"), "xml", None);
     check(kept(""), "last", None);
     check(kept("{"), "last", None);
     check(Body::NotKept, "last", None);
-    let large = format!(r#"{{"code":3162,"x":"{}"}}"#, "y".repeat(1 << 20));
+    let large = format!(r#"{{"code":3162,"kind":"busy","x":"{}"}}"#, "y".repeat(1 << 20));
     check(kept(&large), "last", None);
 }
 
