@@ -18,6 +18,17 @@ pub const ALL: [&str; 13] = [
     "sqlite.coupled.settled",
 ];
 
+/// Every point of a client, in the order in which an attempt passes them.
+pub const CLIENT: [&str; 7] = [
+    "client.before-journal",
+    "client.journalled",
+    "client.before-wire",
+    "client.on-wire",
+    "client.answered",
+    "client.noted",
+    "client.before-print",
+];
+
 #[cfg(feature = "points")]
 static HOOK: std::sync::OnceLock<Box<dyn Fn(&'static str) + Send + Sync>> = std::sync::OnceLock::new();
 

@@ -2,7 +2,9 @@
 //! and what it may say of an attempt. Rules of reading are tested in the core.
 
 mod files;
+mod intents;
 mod peer;
+mod provider;
 mod strict;
 mod transport;
 mod verdicts;

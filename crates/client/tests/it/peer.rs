@@ -12,7 +12,7 @@ use tokio_rustls::TlsAcceptor;
 
 /// One step of a script.
 #[derive(Clone)]
-pub enum Step {
+pub(crate) enum Step {
     /// Reads until these bytes have come.
     Until(&'static [u8]),
     /// Writes these bytes.
@@ -24,7 +24,7 @@ pub enum Step {
 }
 
 /// A running peer.
-pub struct Peer {
+pub(crate) struct Peer {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
     roots: Option<RootCertStore>,
@@ -32,12 +32,12 @@ pub struct Peer {
 
 impl Peer {
     /// Listens in clear.
-    pub async fn start(script: Vec<Step>) -> Self {
+    pub(crate) async fn start(script: Vec<Step>) -> Self {
         Self::listening(script, None).await
     }
 
     /// Listens with TLS, and speaks HTTP/2.
-    pub async fn two(script: Vec<Step>) -> Self {
+    pub(crate) async fn two(script: Vec<Step>) -> Self {
         let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
         let certificate = made.cert.der().clone();
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -66,18 +66,18 @@ impl Peer {
     }
 
     /// Where it listens.
-    pub fn url(&self, path: &str) -> http::Uri {
+    pub(crate) fn url(&self, path: &str) -> http::Uri {
         let (scheme, host) = if self.roots.is_some() { ("https", "localhost") } else { ("http", "127.0.0.1") };
         format!("{scheme}://{host}:{}{path}", self.address.port()).parse().unwrap()
     }
 
     /// Whom to trust.
-    pub fn roots(&self) -> RootCertStore {
+    pub(crate) fn roots(&self) -> RootCertStore {
         self.roots.clone().unwrap_or_else(RootCertStore::empty)
     }
 
     /// How many connections came.
-    pub fn connections(&self) -> usize {
+    pub(crate) fn connections(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
 }
