@@ -168,7 +168,6 @@ pub enum AttemptEnd {
 
 /// Where an intent is in its life.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[expect(clippy::large_enum_variant, reason = "one of each intent, and most intents end as the large one")]
 pub enum State {
     /// Written down, and nothing was sent.
     Ready,
@@ -265,7 +264,6 @@ pub enum Settler {
 
 /// What happens to an intent.
 #[derive(Clone, PartialEq, Eq, Debug)]
-#[expect(clippy::large_enum_variant, reason = "made once and passed by reference")]
 pub enum Event {
     /// Time has passed.
     Look,
