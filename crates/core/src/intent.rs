@@ -453,4 +453,4 @@ impl Intent {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
