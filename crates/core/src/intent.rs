@@ -477,4 +477,4 @@ impl Intent {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

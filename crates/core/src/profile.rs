@@ -6,12 +6,15 @@
 pub mod key;
 mod matching;
 mod read;
+mod recipe;
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
 pub use self::key::{Carrier, Encoding, Format, Generator, KeyFault, KeyRule};
-pub use self::read::{Executed, Proof, Reason, Verdict, read, reading};
+pub use self::read::{Executed, Proof, Reading, Reason, Verdict, read, reading};
+pub use self::recipe::Question;
+pub(crate) use self::recipe::encoded;
 
 /// What a provider promises to one group of its operations.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -200,7 +203,7 @@ pub enum Meaning {
 
 /// A question to the provider about an action whose outcome is not known.
 ///
-/// In `url` and `body` stand `{url}` (the intent's own), `{origin}` (its scheme, host and port), `{key}`, and
+/// In `url` and `body` stand `{url}` (the intent's own, without its query), `{origin}` (its scheme, host and port), `{key}`, and
 /// `{resource}` (what an answer named).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Recipe {

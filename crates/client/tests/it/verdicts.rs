@@ -161,11 +161,9 @@ fn table(profile: &Profile) -> String {
     };
     writeln!(text, "  window {window}; key in {carrier}").unwrap();
     writeln!(text, "  {:<42} | {:<62} | in doubt", "answer", "first attempt").unwrap();
-    let transport: [(&str, fn() -> End); 2] =
-        [("lost or truncated reply", || End::Uncertain), ("certainly not sent", || End::NotSent)];
-    for (name, end) in transport {
+    for (name, end) in [("lost or truncated reply", End::Uncertain), ("certainly not sent", End::NotSent)] {
         text += &row(profile, name, &|world| {
-            world.end(end(), None);
+            world.end(end.clone(), None);
             "-".to_owned()
         });
     }

@@ -10,7 +10,7 @@ use http::{HeaderName, HeaderValue, Method, Uri};
 use crate::error::Error;
 use crate::fingerprint::{Parts, Rule};
 use crate::identity::{Key, Scope};
-use crate::profile::{Carrier, Encoding};
+use crate::profile::{Carrier, Encoding, encoded};
 
 /// The longest name of an intent, in bytes.
 pub const NAME_BYTES_MAX: usize = 255;
@@ -485,11 +485,6 @@ fn with_parameter(parameters: &str, name: &str, key: &Key) -> Result<String, Err
     }
     text.push_str(name);
     text.push('=');
-    for byte in key.as_str().bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => text.push(char::from(byte)),
-            _ => text.push_str(&format!("%{byte:02X}")),
-        }
-    }
+    text.push_str(&encoded(key.as_str()));
     Ok(text)
 }

@@ -24,7 +24,7 @@ pub(super) fn terms(window: Promise) -> Terms {
     Terms { window, attempt_limit: Duration::from_mins(1), backoff }
 }
 
-pub(super) fn draft() -> Draft {
+pub(crate) fn draft() -> Draft {
     let header = |name: &str, value: &str| {
         let value = Secret::parse(value).map_or_else(|| Value::Plain(value.to_owned().into()), Value::Secret);
         Header { name: name.to_owned(), value }
@@ -40,7 +40,7 @@ pub(super) fn draft() -> Draft {
     }
 }
 
-pub(super) fn header_carrier() -> Carrier {
+pub(crate) fn header_carrier() -> Carrier {
     Carrier::Header { name: "idempotency-key".to_owned(), encoding: Encoding::Raw, first_sent: None }
 }
 

@@ -210,25 +210,3 @@ fn advised(verdict: Verdict, advice: &Advice, seen: &Seen<'_>, doubt: bool) -> V
     }
     verdict
 }
-
-impl Recipe {
-    /// Whether it can be used only with what an answer named.
-    #[must_use]
-    pub fn needs_resource(&self) -> bool {
-        self.url.contains("{resource}") || self.body.as_ref().is_some_and(|body| body.contains("{resource}"))
-    }
-
-    /// What an answer to this question says: `Some(true)` done, `Some(false)` not done, `None`: a person reads it.
-    #[must_use]
-    pub fn judge(&self, answer: &Receipt) -> Option<bool> {
-        let seen = Seen::new(answer);
-        let fits = |rules: &[AnswerRule]| rules.iter().any(|rule| seen.fits(rule));
-        if fits(&self.found) {
-            Some(true)
-        } else if fits(&self.absent) {
-            Some(false)
-        } else {
-            None
-        }
-    }
-}

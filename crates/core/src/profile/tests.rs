@@ -2,6 +2,7 @@
 
 mod keys;
 mod reading;
+mod recipes;
 
 use super::*;
 use crate::identity::KEY_BYTES_MAX;
