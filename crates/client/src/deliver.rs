@@ -9,7 +9,7 @@ use counterfoil_core::schedule::Jitter;
 use counterfoil_core::{LeaseId, Receipt, Timestamp};
 use counterfoil_store::points;
 use http::Uri;
-use http::header::RETRY_AFTER;
+use http::header::{RETRY_AFTER, SET_COOKIE};
 use tokio::time::Instant;
 
 use crate::client::{Client, Wish, random};
@@ -149,7 +149,8 @@ impl Client {
             Heard::Answered(answer) => {
                 let profile = self.profile(&intent.request.profile.id)?;
                 let read = reading(answer, profile, intent.doubt.is_some());
-                let end = End::Answered { answer: answer.clone(), verdict: read.verdict, resource: read.resource };
+                let (answer, verdict, resource) = (without_cookies(answer), read.verdict, read.resource);
+                let end = End::Answered { answer, verdict, resource };
                 (end, retry_after(answer, SystemTime::now()))
             }
         };
@@ -210,6 +211,12 @@ fn told(heard: &Heard) -> String {
         Heard::NotSent(why) => format!("nothing was sent: {why}"),
         Heard::Uncertain(why) => format!("no answer: {why}"),
     }
+}
+
+/// A cookie belongs to the connection's user, and is no part of what became of an action.
+fn without_cookies(answer: &Receipt) -> Receipt {
+    let kept = answer.headers.iter().filter(|(name, _)| name != SET_COOKIE.as_str());
+    Receipt { headers: kept.cloned().collect(), ..answer.clone() }
 }
 
 /// How long the provider asks to wait (RFC 9110 section 10.2.3); a date is counted from `now` on our own clock.

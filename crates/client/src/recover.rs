@@ -3,7 +3,7 @@
 
 use counterfoil_core::Receipt;
 use counterfoil_core::intent::{Event, Found, Intent, Name, State};
-use counterfoil_core::profile::Recipe;
+use counterfoil_core::profile::{Question, Recipe};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Uri};
 use tokio::time::Instant;
@@ -39,10 +39,13 @@ impl Client {
             Ask::LookUp => profile.lookup.as_ref(),
             Ask::Cancel => profile.cancel.as_ref(),
         };
-        let usable = |recipe: &&Recipe| intent.resource.is_some() || !recipe.needs_resource();
-        let recipe = recipe.filter(usable).ok_or_else(|| ClientError::NoRecipe(profile.id.clone()))?;
+        let question = recipe.and_then(|recipe| {
+            let question = recipe.question(&intent.request, intent.resource.as_deref())?;
+            Some((recipe, question))
+        });
+        let (recipe, question) = question.ok_or_else(|| ClientError::NoRecipe(profile.id.clone()))?;
         let asked_at = self.journal.now().at;
-        let found = match self.ask(&intent, recipe).await? {
+        let found = match self.ask(&intent, question).await? {
             Heard::Answered(answer) => found(recipe, answer),
             Heard::NotSent(_) | Heard::Uncertain(_) => Found::Unclear,
         };
@@ -50,23 +53,18 @@ impl Client {
         Ok(Outcome::of(&intent))
     }
 
-    async fn ask(&self, intent: &Intent, recipe: &Recipe) -> Result<Heard, ClientError> {
-        let filled = |text: &str, part: fn(&str) -> String| {
-            text.replace("{url}", &intent.request.url())
-                .replace("{origin}", &intent.request.origin)
-                .replace("{key}", &part(intent.request.key.as_str()))
-                .replace("{resource}", &part(intent.resource.as_deref().unwrap_or_default()))
-        };
+    async fn ask(&self, intent: &Intent, question: Question) -> Result<Heard, ClientError> {
         let wrong = |what| ClientError::Request(counterfoil_core::Error::Corrupt(what));
-        let method = Method::from_bytes(recipe.method.as_bytes()).map_err(|_| wrong("the recipe's method is none"))?;
-        let url: Uri = filled(&recipe.url, in_url).parse().map_err(|_| wrong("the recipe's URL is none"))?;
+        let method =
+            Method::from_bytes(question.method.as_bytes()).map_err(|_| wrong("the recipe's method is none"))?;
+        let url: Uri = question.url.parse().map_err(|_| wrong("the recipe's URL is none"))?;
         let mut headers = secret::credentials(intent)?;
-        let body = recipe.body.as_deref().map(|body| filled(body, in_json)).unwrap_or_default();
-        if recipe.body.is_some() {
+        if question.body.is_some() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
+        let body = question.body.unwrap_or_default().into();
         let limit = Instant::now() + intent.terms.attempt_limit;
-        Ok(self.transport.send(Outgoing { method, url, headers, body: body.into() }, limit).await)
+        Ok(self.transport.send(Outgoing { method, url, headers, body }, limit).await)
     }
 }
 
@@ -76,19 +74,4 @@ fn found(recipe: &Recipe, answer: Receipt) -> Found {
         Some(false) => Found::Absent,
         None => Found::Unclear,
     }
-}
-
-/// What may stand in a part of a URL (RFC 3986 section 2.3); everything else as percent and two digits.
-fn in_url(text: &str) -> String {
-    text.bytes()
-        .map(|byte| match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
-}
-
-/// What may stand in a JSON string. A key and a resource are printable text.
-fn in_json(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"")
 }
