@@ -149,8 +149,8 @@ impl Client {
             Heard::Answered(answer) => {
                 let profile = self.profile(&intent.request.profile.id)?;
                 let read = reading(answer, profile, intent.doubt.is_some());
-                let (answer, verdict, resource) = (without_cookies(answer), read.verdict, read.resource);
-                let end = End::Answered { answer, verdict, resource };
+                let kept = without_cookies(answer);
+                let end = End::Answered { answer: kept, verdict: read.verdict, resource: read.resource };
                 (end, retry_after(answer, SystemTime::now()))
             }
         };
