@@ -10,11 +10,15 @@ use crate::error::Error;
 use crate::fingerprint::{Fingerprint, Rule};
 use crate::policy::Effect;
 use crate::receipt::{Body, Receipt};
-use crate::record::{Author, Holder, Lease, LeaseId, Record, State, Why};
+use crate::record::{Author, Holder, Keyed, Lease, LeaseId, Record, State, Why};
 use crate::time::Timestamp;
 
 /// The newest format that this version reads and writes.
-pub const FORMAT_NEWEST: u8 = 1;
+pub const FORMAT_NEWEST: u8 = FORMAT_KEYED;
+
+/// The format of what is kept for child keys. Everything else is written in the first one, as before.
+const FORMAT_KEYED: u8 = 2;
+const FORMAT_FIRST: u8 = 1;
 
 /// Bytes of the checksum at the end: enough to notice rot, no defence against an attacker.
 const CHECKSUM_BYTES: usize = 8;
@@ -22,7 +26,7 @@ const CHECKSUM_BYTES: usize = 8;
 /// Writes a record.
 #[must_use]
 pub fn encode(record: &Record) -> Vec<u8> {
-    let mut out = Writer(vec![FORMAT_NEWEST]);
+    let mut out = Writer(vec![if record.keyed.is_some() { FORMAT_KEYED } else { FORMAT_FIRST }]);
     out.u64(record.version);
     out.bytes(record.fingerprint.rule().as_text().as_bytes());
     out.bytes(record.fingerprint.digest());
@@ -38,36 +42,13 @@ pub fn encode(record: &Record) -> Vec<u8> {
     out.span(record.lease.span);
     out.time(record.lease.until);
     out.time(record.lease.attempt_until);
-    match &record.state {
-        State::Running => out.u8(1),
-        State::Unknown { since, why } => {
-            out.u8(2);
-            out.time(*since);
-            out.u8(match why {
-                Why::Lapsed => 1,
-                Why::Doubted => 2,
-                Why::AnsweredWithoutSettle => 3,
-                Why::WindowClosed => 4,
-                Why::Quarantined => 5,
-            });
-        }
-        State::Done { receipt, author, completed_at, expires_at, refuse_until } => {
-            out.u8(3);
-            out.receipt(receipt);
-            out.u8(match author {
-                Author::Owner => 1,
-                Author::Operator => 2,
-            });
-            out.time(*completed_at);
-            out.time(*expires_at);
-            out.u8(u8::from(refuse_until.is_some()));
-            out.time(refuse_until.unwrap_or(*expires_at));
-        }
-        State::Spent { until } => {
-            out.u8(4);
-            out.time(*until);
-        }
+    if let Some(keyed) = &record.keyed {
+        out.u64(u64::from(keyed.generation));
+        out.span(keyed.window);
+        out.span(keyed.attempt_limit);
+        out.u8(u8::from(keyed.doubt));
     }
+    out.state(&record.state);
     let checksum = Sha256::digest(&out.0);
     out.0.extend(checksum.iter().take(CHECKSUM_BYTES));
     out.0
@@ -89,8 +70,9 @@ pub fn decode(bytes: &[u8]) -> Result<Record, Error> {
     if !Sha256::digest(fields).starts_with(checksum) {
         return Err(Error::Corrupt("checksum"));
     }
-    let mut reader = Reader(fields.get(1..).unwrap_or_default());
-    let record = reader.record()?;
+    let (format, fields) = fields.split_first().ok_or(Error::Corrupt("short"))?;
+    let mut reader = Reader(fields);
+    let record = reader.record(*format)?;
     if reader.0.is_empty() { Ok(record) } else { Err(Error::Corrupt("trailing bytes")) }
 }
 
@@ -116,6 +98,39 @@ impl Writer {
     fn bytes(&mut self, value: &[u8]) {
         self.u64(value.len() as u64);
         self.0.extend_from_slice(value);
+    }
+
+    fn state(&mut self, state: &State) {
+        match state {
+            State::Running => self.u8(1),
+            State::Unknown { since, why } => {
+                self.u8(2);
+                self.time(*since);
+                self.u8(match why {
+                    Why::Lapsed => 1,
+                    Why::Doubted => 2,
+                    Why::AnsweredWithoutSettle => 3,
+                    Why::WindowClosed => 4,
+                    Why::Quarantined => 5,
+                });
+            }
+            State::Done { receipt, author, completed_at, expires_at, refuse_until } => {
+                self.u8(3);
+                self.receipt(receipt);
+                self.u8(match author {
+                    Author::Owner => 1,
+                    Author::Operator => 2,
+                });
+                self.time(*completed_at);
+                self.time(*expires_at);
+                self.u8(u8::from(refuse_until.is_some()));
+                self.time(refuse_until.unwrap_or(*expires_at));
+            }
+            State::Spent { until } => {
+                self.u8(4);
+                self.time(*until);
+            }
+        }
     }
 
     fn receipt(&mut self, receipt: &Receipt) {
@@ -178,7 +193,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn record(&mut self) -> Result<Record, Error> {
+    fn record(&mut self, format: u8) -> Result<Record, Error> {
         let version = self.u64()?;
         let rule = self.rule()?;
         let digest = self.bytes()?.try_into().map_err(|_| Error::Corrupt("digest"))?;
@@ -198,7 +213,26 @@ impl<'a> Reader<'a> {
             attempt_until: self.time()?,
         };
         let fingerprint = Fingerprint::from_parts(rule, digest);
-        Ok(Record { version, fingerprint, effect, claimed_at, lease, state: self.state()? })
+        let keyed = match (format, effect) {
+            (FORMAT_FIRST, Effect::KeyedUpstream) => Some(Keyed::UNWRITTEN),
+            (FORMAT_FIRST, Effect::Coupled | Effect::Other) => None,
+            (_, Effect::KeyedUpstream) => Some(self.keyed()?),
+            (_, Effect::Coupled | Effect::Other) => return Err(Error::Corrupt("effect")),
+        };
+        Ok(Record { version, fingerprint, effect, keyed, claimed_at, lease, state: self.state()? })
+    }
+
+    fn keyed(&mut self) -> Result<Keyed, Error> {
+        Ok(Keyed {
+            generation: u32::try_from(self.u64()?).map_err(|_| Error::Corrupt("generation"))?,
+            window: self.span()?,
+            attempt_limit: self.span()?,
+            doubt: match self.u8()? {
+                0 => false,
+                1 => true,
+                _ => return Err(Error::Corrupt("doubt")),
+            },
+        })
     }
 
     /// A rule in the one spelling that is written: what is read must be written back as it stood.
