@@ -26,7 +26,9 @@ const CHECKSUM_BYTES: usize = 8;
 /// Writes a record.
 #[must_use]
 pub fn encode(record: &Record) -> Vec<u8> {
-    let mut out = Writer(vec![if record.keyed.is_some() { FORMAT_KEYED } else { FORMAT_FIRST }]);
+    // What the first format could not say is not said in the second one either: one record has one spelling.
+    let keyed = record.keyed.filter(|keyed| *keyed != Keyed::UNWRITTEN);
+    let mut out = Writer(vec![if keyed.is_some() { FORMAT_KEYED } else { FORMAT_FIRST }]);
     out.u64(record.version);
     out.bytes(record.fingerprint.rule().as_text().as_bytes());
     out.bytes(record.fingerprint.digest());
@@ -42,7 +44,7 @@ pub fn encode(record: &Record) -> Vec<u8> {
     out.span(record.lease.span);
     out.time(record.lease.until);
     out.time(record.lease.attempt_until);
-    if let Some(keyed) = &record.keyed {
+    if let Some(keyed) = keyed {
         out.u64(u64::from(keyed.generation));
         out.span(keyed.window);
         out.span(keyed.attempt_limit);
@@ -216,7 +218,10 @@ impl<'a> Reader<'a> {
         let keyed = match (format, effect) {
             (FORMAT_FIRST, Effect::KeyedUpstream) => Some(Keyed::UNWRITTEN),
             (FORMAT_FIRST, Effect::Coupled | Effect::Other) => None,
-            (_, Effect::KeyedUpstream) => Some(self.keyed()?),
+            (_, Effect::KeyedUpstream) => match self.keyed()? {
+                Keyed::UNWRITTEN => return Err(Error::Corrupt("keyed")),
+                keyed => Some(keyed),
+            },
             (_, Effect::Coupled | Effect::Other) => return Err(Error::Corrupt("effect")),
         };
         Ok(Record { version, fingerprint, effect, keyed, claimed_at, lease, state: self.state()? })
