@@ -157,7 +157,7 @@ pub(crate) struct Show {
 }
 
 #[derive(Args, Debug)]
-#[command(group = clap::ArgGroup::new("verdict").required(true).args(["happened", "did_not_happen"]))]
+#[command(group = clap::ArgGroup::new("verdict").required(true).args(["happened", "did_not_happen", "send_anew"]))]
 pub(crate) struct Resolve {
     #[command(flatten)]
     pub(crate) place: Place,
@@ -173,6 +173,10 @@ pub(crate) struct Resolve {
     /// It did not happen and no longer can: the next attempt runs.
     #[arg(long)]
     pub(crate) did_not_happen: bool,
+    /// As --did-not-happen, and the next attempt sends another child key (effect = "keyed-upstream"): where the upstream may
+    /// have forgotten the old one, or keeps answering it.
+    #[arg(long)]
+    pub(crate) send_anew: bool,
     /// Who settles it.
     #[arg(long, value_name = "NAME", value_parser = parse_note)]
     pub(crate) who: String,

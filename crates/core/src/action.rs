@@ -4,15 +4,19 @@
 //! of version and lease id. How stores write belongs to `store`; status codes to `middleware`.
 
 mod fence;
+mod sending;
 mod transition;
 
 use crate::claim::Claim;
 use crate::fingerprint::Rule;
 use crate::receipt::Receipt;
-use crate::record::{Record, Standing, State, Why};
+use crate::record::{Keyed, Record, Standing, State, Why};
 use crate::time::{Now, Timestamp};
 
+use self::transition::moved;
+
 pub use self::fence::{Concluded, Heard, conclude, hold, settle};
+pub use self::sending::{Sending, leaves_upstream, may_send};
 pub use self::transition::{
     Completed, Confirmation, Refused, Verdict, complete, doubt, end_lease, release, renew, resolve, sweep,
 };
@@ -62,6 +66,9 @@ pub enum Write {
         version: u64,
         /// When the action was first claimed, where this continues one.
         claimed_at: Option<Timestamp>,
+        /// What is kept for child keys of the record in whose place it comes, where there are any: of the run that is
+        /// claimed.
+        keyed: Option<Keyed>,
     },
     /// This record in the place of what was read.
     Put(Record),
@@ -76,12 +83,11 @@ pub enum Write {
 #[must_use]
 pub fn decide(record: Option<&Record>, claim: &Claim, now: Now) -> (Decision, Option<Write>) {
     let Some(record) = record else {
-        return (Decision::Execute, Some(Write::Claim { version: 1, claimed_at: None }));
+        return (Decision::Execute, Some(Write::Claim { version: 1, claimed_at: None, keyed: None }));
     };
-    let version = record.version.saturating_add(1);
     let standing = record.standing(now);
     match standing {
-        Standing::Absent => return (Decision::Execute, Some(Write::Claim { version, claimed_at: None })),
+        Standing::Absent => return (Decision::Execute, Some(claimed_after(record))),
         Standing::Expired { until } => return (Decision::Expired { until }, None),
         Standing::Running { .. } | Standing::Lapsed | Standing::Unknown { .. } | Standing::Done { .. } => {}
     }
@@ -91,21 +97,34 @@ pub fn decide(record: Option<&Record>, claim: &Claim, now: Now) -> (Decision, Op
         Some(true) => {}
     }
     match standing {
-        Standing::Absent => (Decision::Execute, Some(Write::Claim { version, claimed_at: None })),
+        Standing::Absent => (Decision::Execute, Some(claimed_after(record))),
         Standing::Expired { until } => (Decision::Expired { until }, None),
         Standing::Running { until } => (Decision::InProgress { until }, None),
-        Standing::Lapsed => (Decision::Execute, Some(Write::Claim { version, claimed_at: Some(record.claimed_at) })),
+        Standing::Lapsed => (Decision::Execute, Some(claimed_after(record))),
         Standing::Unknown { since, why } => {
             let seen = match record.state {
-                State::Running => {
-                    Some(Write::Put(Record { version, state: State::Unknown { since, why }, ..record.clone() }))
+                State::Running | State::Spent { .. } => {
+                    Some(Write::Put(moved(record, record.lease.clone(), State::Unknown { since, why })))
                 }
-                State::Unknown { .. } | State::Done { .. } | State::Spent { .. } => None,
+                State::Unknown { .. } | State::Done { .. } => None,
             };
             (Decision::Unknown { since, why }, seen)
         }
         Standing::Done { receipt, expires_at } => (Decision::Replay { receipt: receipt.clone(), expires_at }, None),
     }
+}
+
+/// The claim that comes in the place of `record`, which is lapsed or as good as absent. A take-over goes on with the same
+/// action, and so does a claim with a child key that may have been sent before: its window counts from then.
+fn claimed_after(record: &Record) -> Write {
+    let version = record.version.saturating_add(1);
+    let (goes_on, keyed) = match (&record.state, record.keyed) {
+        // Whoever lapsed may have sent.
+        (State::Running | State::Unknown { .. }, keyed) => (true, keyed.map(|keyed| Keyed { doubt: true, ..keyed })),
+        (State::Done { .. }, keyed) => (false, keyed.map(Keyed::next)),
+        (State::Spent { .. }, keyed) => (keyed.is_some_and(|keyed| keyed.doubt), keyed),
+    };
+    Write::Claim { version, claimed_at: goes_on.then_some(record.claimed_at), keyed }
 }
 
 #[cfg(test)]

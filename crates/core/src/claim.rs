@@ -11,7 +11,7 @@ use http::{HeaderMap, Method};
 use crate::fingerprint::{BodyError, Fingerprint, Parts, Rule};
 use crate::identity::{Identity, Key};
 use crate::policy::{Effect, Expiry, Policy};
-use crate::record::{Holder, Lease, LeaseId, Record, State, Why};
+use crate::record::{Holder, Keyed, Lease, LeaseId, Record, State, Why};
 use crate::time::Timestamp;
 
 /// What was asked, owned: the parts that any rule can make a fingerprint of.
@@ -176,6 +176,10 @@ pub struct Draft {
     pub dated: Option<Timestamp>,
     /// When the action was first claimed, where this take-over continues one.
     pub claimed_at: Option<Timestamp>,
+    /// How long the upstream remembers a child key, where the effect is had by one.
+    pub window: Duration,
+    /// What the record that it replaces kept of child keys, for the run that is claimed.
+    pub inherited: Option<Keyed>,
     /// How long a receipt will be promised: no part of the record, but of what a store must know that lets others settle it.
     pub retention: Duration,
     /// What answers after that.
@@ -196,6 +200,8 @@ impl Draft {
             effect: policy.effect,
             dated: claim.dated(),
             claimed_at: None,
+            window: policy.window,
+            inherited: None,
             retention: policy.retention,
             expiry: policy.expiry,
         }
@@ -229,9 +235,23 @@ impl Draft {
             version: self.version,
             fingerprint: self.fingerprint.clone(),
             effect: self.effect,
+            keyed: self.keyed(),
             claimed_at: self.claimed_at.unwrap_or(now),
             lease,
             state,
+        }
+    }
+
+    /// A child key that may have been sent was sent under the window of then, which never grows.
+    fn keyed(&self) -> Option<Keyed> {
+        let Self { window, attempt_limit, .. } = *self;
+        match (self.effect, self.inherited) {
+            (Effect::KeyedUpstream, None) => Some(Keyed { generation: 0, window, attempt_limit, doubt: false }),
+            (Effect::KeyedUpstream, Some(Keyed { generation, window: was, doubt, .. })) => {
+                let window = if doubt { window.min(was) } else { window };
+                Some(Keyed { generation, window, attempt_limit, doubt })
+            }
+            (Effect::Coupled | Effect::Other, _) => None,
         }
     }
 }

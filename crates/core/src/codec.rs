@@ -14,11 +14,11 @@ use crate::time::Timestamp;
 /// Bytes of the checksum at the end: enough to notice rot, no defence against an attacker.
 pub(crate) const CHECKSUM_BYTES: usize = 8;
 
-/// Fields of `bytes` after the format's number, where its checksum is right and the format is known.
+/// The format of `bytes` and its fields, where its checksum is right and the format is known.
 ///
 /// # Errors
 /// [`Error::Newer`] where a newer version wrote it, [`Error::Corrupt`] where it cannot be read for any other reason.
-pub(crate) fn open(bytes: &[u8], known: u8) -> Result<Reader<'_>, Error> {
+pub(crate) fn open(bytes: &[u8], known: u8) -> Result<(u8, Reader<'_>), Error> {
     match bytes.first() {
         None => return Err(Error::Corrupt("empty")),
         Some(&found) if found > known => return Err(Error::Newer { found, known }),
@@ -30,7 +30,8 @@ pub(crate) fn open(bytes: &[u8], known: u8) -> Result<Reader<'_>, Error> {
     if !Sha256::digest(fields).starts_with(checksum) {
         return Err(Error::Corrupt("checksum"));
     }
-    Ok(Reader(fields.get(1..).unwrap_or_default()))
+    let (format, fields) = fields.split_first().ok_or(Error::Corrupt("short"))?;
+    Ok((*format, Reader(fields)))
 }
 
 pub(crate) struct Writer(pub(crate) Vec<u8>);

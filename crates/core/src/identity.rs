@@ -45,8 +45,8 @@ impl Key {
         }
     }
 
-    /// A UUID in its hyphenated form, which is always a key.
-    pub(crate) fn from_uuid(uuid: uuid::Uuid) -> Self {
+    /// A UUID in its hyphenated form, lower case.
+    pub(crate) fn uuid(uuid: &uuid::Uuid) -> Self {
         Self(uuid.hyphenated().to_string().into())
     }
 
@@ -187,7 +187,7 @@ fn prefix(part: &[u8]) -> [u8; 4] {
     u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes()
 }
 
-fn push_prefixed(bytes: &mut Vec<u8>, part: &[u8]) {
+pub(crate) fn push_prefixed(bytes: &mut Vec<u8>, part: &[u8]) {
     bytes.extend_from_slice(&prefix(part));
     bytes.extend_from_slice(part);
 }

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 pub mod action;
+pub mod child;
 pub mod claim;
 mod codec;
 pub mod error;
@@ -24,11 +25,12 @@ pub mod time;
 pub mod wire;
 
 pub use action::{Decision, Write, decide};
+pub use child::child_key;
 pub use claim::{Asked, Claim};
 pub use error::Error;
 pub use fingerprint::{Fingerprint, Parts, Rule};
 pub use identity::{Digest, Identity, Key, Operation, Scope};
 pub use policy::{Effect, Expiry, Hold, Policy};
 pub use receipt::{Body, Receipt};
-pub use record::{Holder, Lease, LeaseId, Record, State, Why};
+pub use record::{Holder, Keyed, Lease, LeaseId, Record, State, Why};
 pub use time::{Now, Timestamp};

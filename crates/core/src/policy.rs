@@ -46,6 +46,9 @@ pub struct Policy {
     pub expiry: Expiry,
     /// Where the effect lives.
     pub effect: Effect,
+    /// How long the upstream of [`Effect::KeyedUpstream`] remembers a child key, from its first send; of no meaning
+    /// elsewhere.
+    pub window: Duration,
 }
 
 impl Default for Policy {
@@ -57,6 +60,7 @@ impl Default for Policy {
             retention: Duration::from_hours(24),
             expiry: Expiry::NewAction,
             effect: Effect::Other,
+            window: Duration::ZERO,
         }
     }
 }
@@ -87,6 +91,29 @@ pub enum Outcome {
 pub struct Remember {
     /// Statuses of this operation that also mean "not processed", such as 503 behind some balancers.
     pub not_processed: Vec<u16>,
+    /// How the upstream says that it is still at work on an earlier request with the same key: doubt, and never a result.
+    pub in_progress: StillRunning,
+}
+
+/// How an upstream says "still running".
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct StillRunning {
+    /// By these statuses, whatever else it says.
+    pub statuses: Vec<u16>,
+    /// By a problem document (RFC 9457) of one of these types, whatever its status.
+    pub problems: Vec<String>,
+}
+
+impl StillRunning {
+    /// Whether nothing says so.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.statuses.is_empty() && self.problems.is_empty()
+    }
+
+    fn is_said(&self, status: u16, problem: Option<&str>) -> bool {
+        self.statuses.contains(&status) || problem.is_some_and(|problem| self.problems.iter().any(|one| one == problem))
+    }
 }
 
 /// Statuses by which a server says that it did not process the request (RFC 9110 section 15.5, RFC 6585, RFC 8470).
@@ -94,11 +121,15 @@ const NOT_PROCESSED: [u16; 20] =
     [400, 401, 403, 405, 406, 407, 408, 411, 413, 414, 415, 416, 417, 421, 422, 425, 426, 428, 429, 431];
 
 impl Remember {
-    /// Judges an answer. `said` is what the answer itself asked for (`Idempotency-Remember`), if anything.
+    /// Judges an answer. `said` is what the answer itself asked for (`Idempotency-Remember`), `problem` the type of the
+    /// problem document that it is, if anything.
     ///
-    /// A 1xx is no final answer and therefore doubt.
+    /// A 1xx is no final answer and therefore doubt. So is "still running", whatever else the answer says.
     #[must_use]
-    pub fn judge(&self, status: u16, answerer: Answerer, said: Option<bool>) -> Outcome {
+    pub fn judge(&self, status: u16, problem: Option<&str>, answerer: Answerer, said: Option<bool>) -> Outcome {
+        if self.in_progress.is_said(status, problem) {
+            return Outcome::Doubt;
+        }
         match said {
             Some(true) => return Outcome::Keep,
             Some(false) => return Outcome::Release,

@@ -161,10 +161,51 @@ pub enum State {
         refuse_until: Option<Timestamp>,
     },
     /// The receipt has expired, and the key is refused until `until`.
+    ///
+    /// An action that runs by child keys is never absent once it was claimed: this row stays for ever, also after a
+    /// release or an operator's word, and tells the next claim its generation.
     Spent {
         /// Refused before this instant, absent at it.
         until: Timestamp,
     },
+}
+
+/// How much earlier than the upstream's window ends the last run must be over, at least; one run's limit where that is
+/// longer. It covers what is still under way when a connection is dropped, and clocks that differ.
+const MARGIN_LEAST: Duration = Duration::from_mins(5);
+
+/// What is kept of an action whose upstream has its effect once for each child key (PROTOCOL section 6, row 3).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Keyed {
+    /// Which child key its runs send, from 0; in [`State::Spent`] which one the next run will. Unchanged by retries,
+    /// take-overs, releases and doubts.
+    pub generation: u32,
+    /// How long the upstream remembers a child key, from its first send.
+    pub window: Duration,
+    /// How long one run may send.
+    pub attempt_limit: Duration,
+    /// Whether a run of this generation may have reached the upstream, and what came of it was not heard.
+    pub doubt: bool,
+}
+
+impl Keyed {
+    /// What a version that kept nothing of it is read as: no window is known, so nothing is sent again.
+    pub(crate) const UNWRITTEN: Self =
+        Self { generation: 0, window: Duration::ZERO, attempt_limit: Duration::ZERO, doubt: true };
+
+    /// How long after a child key's first send a run with it may begin, so that everything of that run has arrived while
+    /// the upstream still remembers: window - margin - one run's limit.
+    #[must_use]
+    pub fn sends_for(&self) -> Duration {
+        let margin = MARGIN_LEAST.max(self.attempt_limit);
+        self.window.saturating_sub(margin).saturating_sub(self.attempt_limit)
+    }
+
+    /// The next generation, of which nothing is known.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self { generation: self.generation.saturating_add(1), doubt: false, ..self }
+    }
 }
 
 /// What a store keeps under an identity.
@@ -177,6 +218,8 @@ pub struct Record {
     pub fingerprint: Fingerprint,
     /// Where the effect lives, as the claim declared it.
     pub effect: Effect,
+    /// What is kept beside it for child keys: with [`Effect::KeyedUpstream`], and never without.
+    pub keyed: Option<Keyed>,
     /// When the action was first claimed.
     pub claimed_at: Timestamp,
     /// The last right to run; kept in every state, so that late calls can be told apart.
@@ -239,9 +282,13 @@ impl Record {
     pub fn standing(&self, now: Now) -> Standing<'_> {
         match &self.state {
             State::Running if now.at < self.lease.until => Standing::Running { until: self.lease.until },
-            State::Running => match self.effect {
-                Effect::Coupled | Effect::KeyedUpstream => Standing::Lapsed,
-                Effect::Other => Standing::Unknown { since: self.lease.until, why: Why::Lapsed },
+            State::Running => match (self.effect, self.closed_at(now.at)) {
+                // It may have been sent, and the upstream may have forgotten it.
+                (Effect::KeyedUpstream, Some(closed)) => {
+                    Standing::Unknown { since: closed.max(self.lease.until), why: Why::WindowClosed }
+                }
+                (Effect::Coupled | Effect::KeyedUpstream, _) => Standing::Lapsed,
+                (Effect::Other, _) => Standing::Unknown { since: self.lease.until, why: Why::Lapsed },
             },
             State::Unknown { since, why } => Standing::Unknown { since: *since, why: *why },
             State::Done { receipt, expires_at, .. } if now.expiry_at < *expires_at => {
@@ -250,8 +297,36 @@ impl Record {
             State::Done { refuse_until: Some(until), .. } | State::Spent { until } if now.expiry_at < *until => {
                 Standing::Expired { until: *until }
             }
+            State::Spent { .. } if self.keyed.is_some_and(|keyed| keyed.doubt) => match self.closed_at(now.at) {
+                Some(since) => Standing::Unknown { since, why: Why::WindowClosed },
+                None => Standing::Absent,
+            },
             State::Done { .. } | State::Spent { .. } => Standing::Absent,
         }
+    }
+
+    /// When this generation's child key was sent first, or an instant before it: its first claim. `None` where there are no
+    /// child keys, or the next one was not sent yet.
+    #[must_use]
+    pub const fn first_run(&self) -> Option<Timestamp> {
+        match (self.keyed, &self.state) {
+            (None, _) | (Some(Keyed { doubt: false, .. }), State::Spent { .. }) => None,
+            (Some(_), State::Running | State::Unknown { .. } | State::Done { .. } | State::Spent { .. }) => {
+                Some(self.claimed_at)
+            }
+        }
+    }
+
+    /// The first instant at which its child key is not sent any more; `None` where [`Self::first_run`] is.
+    #[must_use]
+    pub fn sends_until(&self) -> Option<Timestamp> {
+        Some(self.first_run()?.plus(self.keyed?.sends_for()))
+    }
+
+    /// [`Self::sends_until`], where that is over.
+    #[must_use]
+    pub fn closed_at(&self, now: Timestamp) -> Option<Timestamp> {
+        self.sends_until().filter(|until| *until <= now)
     }
 
     /// From its completion to the end of all that it promises, a refusal of the expired key included, in milliseconds;
@@ -267,12 +342,14 @@ impl Record {
         }
     }
 
-    /// The instant from which a sweep may change this record; `None` for Running and Unknown, which it never does.
+    /// The instant from which a sweep may change this record; `None` for Running and Unknown, which it never does, and the
+    /// end of time for what is spent and kept for ever.
     #[must_use]
     pub const fn sweep_at(&self) -> Option<Timestamp> {
         match &self.state {
             State::Running | State::Unknown { .. } => None,
             State::Done { expires_at, .. } => Some(*expires_at),
+            State::Spent { .. } if self.keyed.is_some() => Some(Timestamp::MAX),
             State::Spent { until } => Some(*until),
         }
     }

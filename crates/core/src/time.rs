@@ -9,6 +9,8 @@ use std::time::Duration;
 pub struct Timestamp(i64);
 
 impl Timestamp {
+    /// The earliest instant that can be named.
+    pub const MIN: Self = Self(i64::MIN);
     /// The latest instant that can be named.
     pub const MAX: Self = Self(i64::MAX);
 

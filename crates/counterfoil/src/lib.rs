@@ -95,7 +95,7 @@ pub use counterfoil_core::{
     Asked, Claim, Digest, Effect, Expiry, Fingerprint, Identity, Key, Operation, Policy, Receipt, Rule, Scope,
 };
 pub use counterfoil_middleware::{
-    Coupled, Drain, Duplicates, GuardLayer, Guarded, KeyNeed, OperationRule, Pattern, Principal, Settings,
+    ChildKeys, Coupled, Drain, Duplicates, GuardLayer, Guarded, KeyNeed, OperationRule, Pattern, Principal, Settings,
     SingleTenant, Terms, Unlisted,
 };
 #[cfg(feature = "mysql")]

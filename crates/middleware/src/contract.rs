@@ -140,7 +140,10 @@ struct Promise {
     effect: &'static str,
     retention: Retention,
     after_expiry: AfterExpiry,
-    max_age: Option<MaxAge>,
+    /// How long the upstream remembers the key that it is sent, where the effect is had by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window: Option<Span>,
+    max_age: Option<Span>,
     duplicates: WhileRunning,
     remembered: Remembered,
     #[serde(serialize_with = "by_name")]
@@ -178,7 +181,7 @@ enum AfterExpiry {
 }
 
 #[derive(Serialize)]
-struct MaxAge {
+struct Span {
     seconds: Number,
 }
 
@@ -301,7 +304,8 @@ impl Promise {
                 Expiry::NewAction => AfterExpiry::NewAction,
                 Expiry::Refuse(span) => AfterExpiry::Refused { seconds: seconds(span) },
             },
-            max_age: terms.age_max.map(|span| MaxAge { seconds: seconds(span) }),
+            window: (policy.effect == Effect::KeyedUpstream).then(|| Span { seconds: seconds(policy.window) }),
+            max_age: terms.age_max.map(|span| Span { seconds: seconds(span) }),
             duplicates: match terms.duplicates {
                 Duplicates::Refuse => WhileRunning::Refuse,
                 Duplicates::Wait(span) => WhileRunning::Wait { seconds: seconds(span) },
@@ -321,7 +325,7 @@ impl Remembered {
         }
         let (mut released, mut in_doubt) = (Vec::new(), Vec::new());
         for status in 200..600 {
-            match terms.remember.judge(status, answerer, None) {
+            match terms.remember.judge(status, None, answerer, None) {
                 Outcome::Keep => {}
                 Outcome::Release => released.push(status),
                 Outcome::Doubt => in_doubt.push(status),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use counterfoil_core::action::Refused;
-use counterfoil_core::{Claim, Receipt, Why};
+use counterfoil_core::{Claim, Receipt, State, Why};
 use counterfoil_store::gate::Renewal;
 use counterfoil_store::{Begun, Ended, Permit, StoreError};
 use http::Response;
@@ -108,6 +108,10 @@ impl Run {
             Ok(ended) => {
                 self.tell_end(End::Released, ended);
                 self.wake();
+                // An earlier run is in doubt, and cannot be asked for again: what this one heard settles nothing.
+                if let State::Unknown { since, why } = permit.record().state {
+                    answer = self.refuse(&Rejection::Unknown { since, why });
+                }
                 self.answer(answer);
             }
             Err(error) => {

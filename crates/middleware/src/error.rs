@@ -43,9 +43,20 @@ pub enum Error {
         /// The status.
         status: u16,
     },
-    /// An effect that this layer does not keep.
-    #[error("the effect keyed-upstream of {operation} is not kept by this version: use coupled or other")]
-    Effect {
+    /// An upstream that forgets a child key before a run with it can be over.
+    #[error(
+        "the window of {operation} is too short: say how long its upstream remembers a key, more than one run and a margin \
+         of 5 minutes or one run, whichever is longer"
+    )]
+    Window {
+        /// The operation.
+        operation: String,
+    },
+    /// Nothing tells an upstream's "still running" from its result.
+    #[error(
+        "the upstream of {operation} has no way to say that it is still running: name its statuses or problem types"
+    )]
+    InProgress {
         /// The operation.
         operation: String,
     },

@@ -20,6 +20,7 @@
 
 mod body;
 mod carrier;
+mod child;
 mod coding;
 mod contract;
 mod cors;
@@ -46,6 +47,7 @@ mod wait;
 pub mod metrics;
 
 pub use self::body::{Body, BodyError, BoxError};
+pub use self::child::{ChildKeyHeader, ChildKeys};
 pub use self::contract::CONTRACT_PATH;
 pub use self::cors::Cors;
 pub use self::coupled::Coupled;

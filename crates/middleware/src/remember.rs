@@ -6,7 +6,7 @@ use std::fmt::Display;
 
 use bytes::Bytes;
 use counterfoil_core::policy::{Answerer, Outcome, Remember};
-use counterfoil_core::wire::IDEMPOTENCY_REMEMBER;
+use counterfoil_core::wire::{IDEMPOTENCY_REMEMBER, PROBLEM_MEDIA_TYPE};
 use counterfoil_core::{Digest, Receipt, receipt};
 use http::{HeaderMap, HeaderName, Response, StatusCode, header, response};
 
@@ -74,6 +74,7 @@ impl Answered {
     fn judge(self, remember: &Remember, answerer: Answerer, configured: &[HeaderName]) -> Verdict {
         let Self { parts, said, body } = self;
         let status = parts.status.as_u16();
+        let problem = if remember.in_progress.problems.is_empty() { None } else { problem(&parts.headers, &body) };
         let kept = |body| Receipt { status, headers: replay::kept(&parts.headers, configured), body };
         let (kept, body) = match body {
             // Copied: the piece that came is part of a connection's buffer, which would be kept as long.
@@ -84,7 +85,7 @@ impl Answered {
             AnswerBody::Broken => return Verdict::Doubt(Doubt::Truncated),
         };
         let answer = Response::from_parts(parts, body);
-        match remember.judge(status, answerer, said) {
+        match remember.judge(status, problem.as_deref(), answerer, said) {
             Outcome::Keep => Verdict::Keep { receipt: kept, answer },
             Outcome::Release => Verdict::Release { answer },
             Outcome::Doubt => Verdict::Doubt(Doubt::Answered { status }),
@@ -169,6 +170,16 @@ pub(crate) fn judge(
     }
 }
 
+/// The type of the problem document that an answer is (RFC 9457 section 3.1.1); `None` where it is none, or was not kept.
+fn problem(headers: &HeaderMap, body: &AnswerBody) -> Option<String> {
+    let AnswerBody::Whole { bytes, .. } = body else { return None };
+    if !is_of(headers, PROBLEM_MEDIA_TYPE.as_bytes()) {
+        return None;
+    }
+    let document: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    document.get("type")?.as_str().map(str::to_owned)
+}
+
 /// Takes off what the answer itself says about being remembered.
 fn said(headers: &mut HeaderMap) -> Option<bool> {
     let said = headers.remove(IDEMPOTENCY_REMEMBER)?;
@@ -186,9 +197,13 @@ fn said(headers: &mut HeaderMap) -> Option<bool> {
 /// Whether an answer is a stream of events, which may never end: it is not kept from its first byte.
 #[must_use]
 pub fn is_event_stream(headers: &HeaderMap) -> bool {
+    is_of(headers, b"text/event-stream")
+}
+
+fn is_of(headers: &HeaderMap, media_type: &[u8]) -> bool {
     let Some(value) = headers.get(header::CONTENT_TYPE) else { return false };
     let essence = value.as_bytes().split(|byte| *byte == b';').next().unwrap_or_default();
-    essence.trim_ascii().eq_ignore_ascii_case(b"text/event-stream")
+    essence.trim_ascii().eq_ignore_ascii_case(media_type)
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ use tokio::time::Instant;
 use tower::{Service, ServiceExt as _};
 
 use crate::body::{Body, BoxError};
+use crate::child::ChildKeys;
 use crate::drain::Drain;
 use crate::end::Run;
 use crate::fault::Fault;
@@ -60,7 +61,7 @@ pub(crate) async fn lead<S, R>(
     let policy = &job.about.matched.terms.policy;
     let limit = Instant::now() + policy.attempt_limit;
     let led = match shared.gate.begin_on(&mut job.claim, policy, seen).await {
-        Ok(Begun::Execute(permit)) => {
+        Ok(Begun::Execute(mut permit)) => {
             let (service, mut request, claim, about) = job.split(limit);
             metrics::executed(&about.matched.label);
             let text = (permit.policy().effect == Effect::Coupled).then(|| PermitText::of(&permit)).flatten();
@@ -68,9 +69,19 @@ pub(crate) async fn lead<S, R>(
             if let Some(text) = text {
                 request.extensions_mut().insert(text);
             }
+            let keys = (permit.policy().effect == Effect::KeyedUpstream)
+                .then(|| ChildKeys::new(shared.gate.wire(&mut permit), &about.matched.terms));
+            let barred = keys.as_ref().and_then(ChildKeys::barred);
+            if let Some(keys) = keys {
+                request.extensions_mut().insert(keys);
+            }
             let handler = handler(&shared, &about, service, request);
             let run = Box::new(Run { shared, claim, about, slot: Some(slot), deliver: Some(deliver(reply)) });
             // In a box, so that it adds nothing to the size of every run.
+            if let Some(barred) = barred {
+                let answer = run.refuse(&barred);
+                return Box::pin(run.release(Some(*permit), answer)).await;
+            }
             return if couples {
                 Box::pin(run.couple(permit, handler, limit)).await
             } else {

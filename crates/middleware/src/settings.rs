@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use counterfoil_core::policy::{Answerer, Remember};
 use counterfoil_core::wire::ProblemType;
-use counterfoil_core::{Effect, Hold, Operation, Policy, Rule};
+use counterfoil_core::{Effect, Hold, Keyed, Operation, Policy, Rule};
 use http::HeaderName;
 
+use crate::child::ChildKeyHeader;
 use crate::cors::Cors;
 use crate::error::Error;
 use crate::operation::Pattern;
@@ -134,6 +135,8 @@ pub struct Terms {
     pub age_max: Option<Duration>,
     /// Which answers are the result.
     pub remember: Remember,
+    /// How the upstream wants its key, where the effect is had by one; of no meaning elsewhere.
+    pub child_key: ChildKeyHeader,
     /// Whether an application that settles by its permit always holds it first; of no meaning elsewhere.
     pub hold: Hold,
     /// What a duplicate does while the action runs.
@@ -150,6 +153,7 @@ impl Default for Terms {
             rule: Rule::auto(),
             age_max: None,
             remember: Remember::default(),
+            child_key: ChildKeyHeader::default(),
             hold: Hold::Optional,
             duplicates: Duplicates::Refuse,
             statuses: BTreeMap::new(),
@@ -161,7 +165,7 @@ impl Terms {
     /// Refuses what cannot be promised. `operation` is who it is about.
     pub(crate) fn check(&self, operation: &str) -> Result<(), Error> {
         if self.policy.effect == Effect::KeyedUpstream {
-            return Err(Error::Effect { operation: operation.to_owned() });
+            self.check_upstream(operation)?;
         }
         let spans = [
             ("lease", self.policy.lease),
@@ -180,6 +184,21 @@ impl Terms {
             Some((problem, status)) => Err(Error::Status { problem: problem.name(), status: *status }),
             None => Ok(()),
         }
+    }
+}
+
+impl Terms {
+    /// An upstream's promise is only as good as what is known of it.
+    fn check_upstream(&self, operation: &str) -> Result<(), Error> {
+        let Policy { window, attempt_limit, .. } = self.policy;
+        let keyed = Keyed { generation: 0, window, attempt_limit, doubt: false };
+        if keyed.sends_for().is_zero() {
+            return Err(Error::Window { operation: operation.to_owned() });
+        }
+        if self.remember.in_progress.is_empty() {
+            return Err(Error::InProgress { operation: operation.to_owned() });
+        }
+        Ok(())
     }
 }
 

@@ -70,11 +70,16 @@ fn terms(terms: &crate::config::Terms) -> Terms {
             retention: terms.retention.value,
             expiry: terms.expired.value,
             effect: terms.effect.value,
+            window: terms.window.value.unwrap_or_default(),
         },
         rule: terms.fingerprint.value.clone(),
         hold: terms.hold.value,
         age_max: terms.max_age.value,
-        remember: Remember { not_processed: terms.not_processed.value.clone() },
+        remember: Remember {
+            not_processed: terms.not_processed.value.clone(),
+            in_progress: terms.in_progress.value.clone(),
+        },
+        child_key: terms.child_key.value.clone(),
         duplicates: terms.duplicates.value,
         statuses: terms.statuses.value.clone(),
     }

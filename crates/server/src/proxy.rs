@@ -20,9 +20,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use counterfoil_core::wire::{IDEMPOTENCY_KEY, REPEATABILITY_FIRST_SENT, REPEATABILITY_REQUEST_ID};
-use counterfoil_middleware::{Body, Fault, Guarded, Peer, PermitText};
+use counterfoil_middleware::{Body, ChildKeys, Fault, Guarded, Peer, PermitText};
 use http::uri::PathAndQuery;
-use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use tower::Service;
 
 use self::exchange::Limit;
@@ -32,6 +32,9 @@ use crate::answer::no_tunnels;
 use crate::config::{self, Config, HostSent};
 use crate::error::ServerError;
 use crate::listener::{Arrival, is_from};
+
+/// Every header that may carry a caller's key.
+const CARRIERS: [&str; 3] = [IDEMPOTENCY_KEY, REPEATABILITY_REQUEST_ID, REPEATABILITY_FIRST_SENT];
 
 /// The forwarding service. Cheap to clone.
 #[derive(Clone)]
@@ -64,7 +67,7 @@ impl Proxy {
             trusted: config.forward.trusted.value.clone(),
             carriers: match (config.forward_key.value, config.repeatability.value) {
                 (true, _) => &[],
-                (false, true) => &[IDEMPOTENCY_KEY, REPEATABILITY_REQUEST_ID, REPEATABILITY_FIRST_SENT],
+                (false, true) => &CARRIERS,
                 (false, false) => &[IDEMPOTENCY_KEY],
             },
             kept_answer_max: config.limits.kept_answer_max.value,
@@ -140,6 +143,7 @@ fn prepare(target: &Target, request: &mut Request<Body>, guarded: bool) {
     *request.uri_mut() = Uri::from(path);
     *request.version_mut() = http::Version::HTTP_11;
     let permit = request.extensions_mut().remove::<PermitText>();
+    let child_keys = request.extensions().get::<ChildKeys>().cloned();
     let headers = request.headers_mut();
     let trailers = headers::takes_trailers(headers);
     headers::remove_hop_by_hop(headers);
@@ -157,8 +161,13 @@ fn prepare(target: &Target, request: &mut Request<Body>, guarded: bool) {
         headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         // A body that was read whole is sent without what came after it, and a receipt keeps none either.
         headers.remove(header::TRAILER);
-        for name in target.carriers {
-            headers.remove(HeaderName::from_static(name));
+        match &child_keys {
+            // The caller's own key names an action of ours, and nothing at the upstream.
+            Some(child_keys) => {
+                remove_carriers(headers, &CARRIERS);
+                child_keys.carry(headers);
+            }
+            None => remove_carriers(headers, target.carriers),
         }
         if let Some(permit) = permit {
             headers.insert(PermitText::HEADER, permit.value().clone());
@@ -166,6 +175,12 @@ fn prepare(target: &Target, request: &mut Request<Body>, guarded: bool) {
     } else if trailers {
         headers.insert(header::TE, HeaderValue::from_static("trailers"));
         headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
+    }
+}
+
+fn remove_carriers(headers: &mut HeaderMap, carriers: &[&'static str]) {
+    for name in carriers {
+        headers.remove(HeaderName::from_static(name));
     }
 }
 

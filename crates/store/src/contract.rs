@@ -3,6 +3,7 @@
 //! [`check`] gives each case a store of its own and answers with what was violated, by the case's name, so that a
 //! suite can be tried on stores with [planted] faults as well. Rules of records are core's and are not tested here.
 
+mod child_keys;
 mod claims;
 mod content;
 mod history;
@@ -159,6 +160,9 @@ static CASES: &[Case] = cases! {
     "sweep-changes-no-decision" => sweep::sweep_changes_no_decision,
     "sweep-is-bounded" => sweep::sweep_is_bounded,
     "sweep-repeats-its-condition" => sweep::sweep_repeats_its_condition,
+    "generations-are-kept-for-ever" => child_keys::generations_are_kept_for_ever,
+    "generations-survive-their-ends" => child_keys::generations_survive_their_ends,
+    "child-keys-survive" => child_keys::child_keys_survive,
     "quarantine-judges-claims" => quarantine::quarantine_judges_claims,
     "quarantine-judges-take-overs" => quarantine::quarantine_judges_take_overs,
     "states-survive" => content::states_survive,

@@ -9,6 +9,7 @@ mod conclude;
 mod end;
 mod permit;
 mod renewal;
+mod wire;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ pub use self::conclude::Conclusion;
 pub use self::end::{Ended, Signed};
 pub use self::permit::Permit;
 pub use self::renewal::Renewal;
+pub use self::wire::Wire;
 
 /// How often a call loads again before it gives up as busy: losing needs somebody else to win, so this is generous.
 const ROUNDS_MAX: usize = 16;
@@ -226,10 +228,12 @@ impl Gate {
     ) -> Result<Swap, StoreError> {
         let expected = seen.record.as_deref().map_or(Expected::Absent, Expected::record);
         let (new, not_after) = match write {
-            Write::Claim { version, claimed_at } => {
+            Write::Claim { version, claimed_at, keyed: inherited } => {
+                stays(seen.record.as_deref(), claim, policy)?;
                 let lease = LeaseId::from_bytes(random()?);
                 mine.leases.push(lease);
-                let draft = Draft { version, claimed_at, ..Draft::new(claim, policy, lease, self.store.holder()) };
+                let draft = Draft::new(claim, policy, lease, self.store.holder());
+                let draft = Draft { version, claimed_at, inherited, ..draft };
                 (New::claim(draft), Some(seen.now.at.plus(claim_limit(policy))))
             }
             // It only makes visible what was decided: whoever loses this write decides the same on what stands.
@@ -327,6 +331,7 @@ impl Gate {
             };
             remembered = false;
             let deletes = new == New::Delete;
+            let puts = if let New::Put(record) = &new { Some(record.clone()) } else { None };
             let expected = stands.as_deref().map_or(Expected::Absent, Expected::record);
             let identity = permit.identity().clone();
             let swap = Swap { identity, expected, new, not_after: None, note: None };
@@ -338,8 +343,12 @@ impl Gate {
                     }
                     return Ok(Changed::Written(record));
                 }
-                // The first copy of our own deletion was applied, and its reply was lost.
+                // The first copy of our own write was applied, and its reply was lost.
                 Swapped::Lost { stands: None, .. } if deletes && doubtful => return Ok(Changed::Written(None)),
+                Swapped::Lost { stands: Some(ours), .. } if doubtful && puts.as_ref() == Some(&ours) => {
+                    permit.moved(ours.clone());
+                    return Ok(Changed::Written(Some(ours)));
+                }
                 Swapped::Lost { stands: other, .. } => stands = other,
                 Swapped::Held { .. } => return Ok(Changed::Held),
                 Swapped::TooLate { .. } => stands = self.store.read(permit.identity()).await?.record,
@@ -373,6 +382,19 @@ impl Gate {
             tokio::time::sleep(REPEAT_PAUSE).await;
         }
     }
+}
+
+/// Refuses a claim under another effect than child keys where they have been used.
+pub(crate) fn stays(stands: Option<&Record>, claim: &Claim, policy: &Policy) -> Result<(), StoreError> {
+    if !counterfoil_core::action::leaves_upstream(stands, policy.effect) {
+        return Ok(());
+    }
+    let digest = claim.identity().digest();
+    let detail = format!(
+        "record {digest} has used child keys, and its operation is not keyed-upstream any more: set its effect back, or \
+         give what has another effect another name"
+    );
+    Err(StoreError::not_applied(ErrorKind::Misuse, detail))
 }
 
 fn locked() -> StoreError {

@@ -232,6 +232,8 @@ pub enum NoteKind {
     ResolvedHappened,
     /// An operator said that it did not happen and no longer can.
     ResolvedDidNotHappen,
+    /// An operator said so too, and that it is sent anew with another child key.
+    ResolvedSendAnew,
     /// A completion came after the record was settled or given to somebody else: an alarm.
     LateCompletion,
 }
@@ -243,6 +245,7 @@ impl NoteKind {
         match self {
             Self::ResolvedHappened => "resolved-happened",
             Self::ResolvedDidNotHappen => "resolved-did-not-happen",
+            Self::ResolvedSendAnew => "resolved-send-anew",
             Self::LateCompletion => "late-completion",
         }
     }
@@ -250,7 +253,7 @@ impl NoteKind {
     /// Reads [`NoteKind::as_str`].
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
-        [Self::ResolvedHappened, Self::ResolvedDidNotHappen, Self::LateCompletion]
+        [Self::ResolvedHappened, Self::ResolvedDidNotHappen, Self::ResolvedSendAnew, Self::LateCompletion]
             .into_iter()
             .find(|kind| kind.as_str() == word)
     }

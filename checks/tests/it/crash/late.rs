@@ -42,7 +42,7 @@ impl Late {
                 })
             }
             Self::Renew => action::renew(record, lease, policy.lease, at).map(|record| Some(New::put(record))),
-            Self::Release => action::release(record, lease).map(|write| match write {
+            Self::Release => action::release(record, lease, at).map(|write| match write {
                 Write::Delete => Some(New::Delete),
                 Write::Put(_) | Write::Claim { .. } => panic!("a release deletes"),
             }),

@@ -141,6 +141,7 @@ async fn settle(stage: &Stage) -> Result<(), CliError> {
             version: Version { number: VERSION, lease: None },
             happened: Some(stage.folder.join("result.json")),
             did_not_happen: false,
+            send_anew: false,
             who: WHO.to_owned(),
             why: WHY.to_owned(),
             owner_stopped: false,

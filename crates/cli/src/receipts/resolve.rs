@@ -25,6 +25,7 @@ pub(super) async fn run(resolve: &Resolve) -> Result<(), CliError> {
     let (retention, expiry) = promised(resolve, &listed)?;
     let verdict = match receipt {
         Some(receipt) => Verdict::Happened { receipt, retention, expiry },
+        None if resolve.send_anew => Verdict::SendAnew,
         None => Verdict::DidNotHappen,
     };
     let confirmed = if resolve.owner_stopped { Confirmation::OwnerStopped } else { Confirmation::None };
@@ -42,6 +43,9 @@ pub(super) async fn run(resolve: &Resolve) -> Result<(), CliError> {
             counterfoil_server::config::print_span(retention)
         )),
         Verdict::DidNotHappen => print::human(&format!("{digest}: it did not happen; the next attempt runs")),
+        Verdict::SendAnew => {
+            print::human(&format!("{digest}: it did not happen; the next attempt runs with another child key"));
+        }
     }
     Ok(())
 }
@@ -90,6 +94,9 @@ fn reason(refused: Refused, digest: &str) -> String {
         ),
         Refused::OwnerNotStopped => "\"did not happen\" must mean that it no longer can: stop or fence the owner and its workers, then say --owner-stopped"
             .to_owned(),
+        Refused::WindowClosed => "the upstream may have forgotten its child key, so it is not sent again: say --send-anew, or --happened"
+            .to_owned(),
+        Refused::NotKeyed => "it runs without child keys: say --did-not-happen".to_owned(),
         Refused::MayStillArrive { until } => {
             format!("what the owner sent may still arrive: wait until {}, and look again", instant::print(until))
         }

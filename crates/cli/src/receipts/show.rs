@@ -84,6 +84,16 @@ fn of_record(lines: &mut Lines, listed: &Listed, record: &Record, now: Now) {
     };
     lines.add("lease", &format!("until {}, {holder}", instant::print(record.lease.until)));
     lines.add("may arrive", &format!("until {}", instant::print(record.lease.attempt_until)));
+    if let Some(keyed) = record.keyed {
+        let doubt = if keyed.doubt { ", an earlier run of it is in doubt" } else { "" };
+        lines.add("generation", &format!("{}{doubt}", keyed.generation));
+    }
+    if let (Some(first), Some(until)) = (record.first_run(), record.sends_until()) {
+        lines.add(
+            "first run",
+            &format!("{}, its child key is sent until {}", instant::print(first), instant::print(until)),
+        );
+    }
     lines.add("compared by", &record.fingerprint.rule().as_text());
     if let State::Done { receipt, author, expires_at, .. } = &record.state {
         let body = result::sized(&receipt.body);
@@ -113,8 +123,9 @@ fn next(digest: &str, record: &Record, now: Now, place: &Place) -> String {
     }
     let stopped = if record.lease.holder.is_some() { " --owner-stopped" } else { "" };
     let version = view::version(record);
+    let not_happened = if record.closed_at(now.at).is_some() { "--send-anew" } else { "--did-not-happen" };
     format!(
         "\nit happened:\n  {command} {digest} --version {version} --happened result.json --who NAME --why REASON\n\
-         it did not happen and no longer can:\n  {command} {digest} --version {version} --did-not-happen{stopped} --who NAME --why REASON\n"
+         it did not happen and no longer can:\n  {command} {digest} --version {version} {not_happened}{stopped} --who NAME --why REASON\n"
     )
 }

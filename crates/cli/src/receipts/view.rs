@@ -101,6 +101,12 @@ pub(super) fn json(listed: &Listed, now: Now, shown: Shown) -> Map<String, Value
     put("age_s", json!(age(record, now).as_secs()));
     put("rule", json!(record.fingerprint.rule().as_text()));
     put("lease", lease(record));
+    if let Some(keyed) = record.keyed {
+        put("generation", json!(keyed.generation));
+        put("in_doubt", json!(keyed.doubt));
+        put("first_run", json!(record.first_run().map(instant::print)));
+        put("sends_until", json!(record.sends_until().map(instant::print)));
+    }
     match record.standing(now) {
         Standing::Unknown { why, .. } => put("why", json!(why.as_str())),
         Standing::Expired { until } => put("refused_until", json!(instant::print(until))),

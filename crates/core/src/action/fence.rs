@@ -6,11 +6,11 @@
 
 use std::time::Duration;
 
-use super::transition::{guarded, moved};
+use super::transition::{ended, guarded};
 use super::{Completed, Refused, Write, complete, doubt, release};
 use crate::policy::{Expiry, Hold};
 use crate::receipt::Receipt;
-use crate::record::{Author, Lease, LeaseId, Record, State, Why};
+use crate::record::{Author, LeaseId, Record, State, Why};
 use crate::time::Timestamp;
 
 /// Whether a transaction that shows `lease` may go on: its run is not over, or only its answer came too early.
@@ -108,19 +108,13 @@ pub fn conclude(
     }
     match (heard, hold) {
         // Nothing was committed without a receipt, so a take-over heals it.
-        (Heard::Success, Hold::Always) => (Concluded::WithoutSettle, Some(ended(record, now))),
+        // An end is written also where it is over already: the write shows that nobody's transaction has the record locked.
+        (Heard::Success, Hold::Always) => (Concluded::WithoutSettle, Some(Write::Put(ended(record, now)))),
         (Heard::Success, Hold::Optional) => {
             let doubted = doubt(Some(record), lease, Why::AnsweredWithoutSettle, now);
             (Concluded::WithoutSettle, doubted.ok().flatten().map(Write::Put))
         }
-        (Heard::Failure | Heard::NotSent, _) => (Concluded::Released, release(Some(record), lease).ok()),
-        (Heard::Nothing, _) => (Concluded::Ended, Some(ended(record, now))),
+        (Heard::Failure | Heard::NotSent, _) => (Concluded::Released, release(Some(record), lease, now).ok()),
+        (Heard::Nothing, _) => (Concluded::Ended, Some(Write::Put(ended(record, now)))),
     }
-}
-
-/// The record with its lease over. Written also where it is over already: the write shows that nobody's transaction has
-/// the record locked.
-fn ended(record: &Record, now: Timestamp) -> Write {
-    let lease = Lease { until: record.lease.until.min(now), ..record.lease.clone() };
-    Write::Put(moved(record, lease, State::Running))
 }

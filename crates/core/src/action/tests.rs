@@ -11,3 +11,4 @@ mod operator;
 mod sequences;
 mod sweeping;
 mod tables;
+mod upstream;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::action::Write;
 use crate::policy::{Effect, Expiry};
 use crate::receipt::Receipt;
-use crate::record::{Author, Holder, Lease, LeaseId, Record, Standing, State, Why};
+use crate::record::{Author, Holder, Keyed, Lease, LeaseId, Record, Standing, State, Why};
 use crate::time::{Now, Timestamp};
 
 /// Why a late call changed nothing.
@@ -39,6 +39,11 @@ pub enum Refused {
         /// When nothing can.
         until: Timestamp,
     },
+    /// The upstream may have forgotten the child key, so it is not sent again: say that it happened, or that it is to be
+    /// sent anew.
+    WindowClosed,
+    /// It runs without child keys, so it cannot be sent anew with another one.
+    NotKeyed,
 }
 
 impl Refused {
@@ -56,6 +61,8 @@ impl Refused {
             Self::OwnerAlive { .. } => "owner-alive",
             Self::OwnerNotStopped => "owner-not-stopped",
             Self::MayStillArrive { .. } => "may-still-arrive",
+            Self::WindowClosed => "window-closed",
+            Self::NotKeyed => "not-keyed",
         }
     }
 }
@@ -143,12 +150,23 @@ fn done(
 
 /// Gives the key back, because the effect certainly did not happen.
 ///
+/// An action that runs by child keys keeps its generation in a row of its own. Where an earlier run of that generation is in
+/// doubt this one knows of itself alone: only its lease ends, or the doubt is written once the upstream may have forgotten.
+///
 /// # Errors
 /// [`Refused`] where the lease is not this one's any more or the record is not Running.
-pub fn release(record: Option<&Record>, lease: LeaseId) -> Result<Write, Refused> {
+pub fn release(record: Option<&Record>, lease: LeaseId, now: Timestamp) -> Result<Write, Refused> {
     let record = guarded(record, lease)?;
     match &record.state {
-        State::Running => Ok(Write::Delete),
+        State::Running => Ok(match record.keyed {
+            None => Write::Delete,
+            Some(keyed) if !keyed.doubt => Write::Put(spent(record, keyed, Timestamp::MIN)),
+            Some(_) if record.closed_at(now).is_some() => {
+                let state = State::Unknown { since: now, why: Why::WindowClosed };
+                Write::Put(moved(record, record.lease.clone(), state))
+            }
+            Some(_) => Write::Put(ended(record, now)),
+        }),
         State::Unknown { .. } => Err(Refused::Unknown),
         State::Done { author: Author::Owner, .. } => Err(Refused::Done),
         State::Done { author: Author::Operator, .. } => Err(Refused::SettledByOperator),
@@ -169,9 +187,14 @@ pub fn doubt(record: Option<&Record>, lease: LeaseId, why: Why, now: Timestamp) 
         | (State::Running, Effect::KeyedUpstream, Why::AnsweredWithoutSettle | Why::WindowClosed) => {
             Ok(Some(moved(record, record.lease.clone(), State::Unknown { since: now, why })))
         }
-        (State::Running, Effect::Coupled | Effect::KeyedUpstream, _) if record.lease.until <= now => Ok(None),
+        (State::Running, Effect::Coupled | Effect::KeyedUpstream, _)
+            if record.lease.until <= now && record.keyed.is_none_or(|keyed| keyed.doubt) =>
+        {
+            Ok(None)
+        }
         (State::Running, Effect::Coupled | Effect::KeyedUpstream, _) => {
-            Ok(Some(moved(record, Lease { until: now, ..record.lease.clone() }, State::Running)))
+            let keyed = record.keyed.map(|keyed| Keyed { doubt: true, ..keyed });
+            Ok(Some(Record { keyed, ..ended(record, now) }))
         }
         // A lapse says less than its owner knows, and a stray renewal must not lead back from the owner's own doubt.
         (State::Unknown { since, why: Why::Lapsed }, _, why) if why != Why::Lapsed => {
@@ -182,6 +205,17 @@ pub fn doubt(record: Option<&Record>, lease: LeaseId, why: Why, now: Timestamp) 
         (State::Done { author: Author::Operator, .. }, _, _) => Err(Refused::SettledByOperator),
         (State::Spent { .. }, _, _) => Err(Refused::Expired),
     }
+}
+
+/// The record with its lease over, at `now` at the latest.
+pub(super) fn ended(record: &Record, now: Timestamp) -> Record {
+    let lease = Lease { until: record.lease.until.min(now), ..record.lease.clone() };
+    moved(record, lease, State::Running)
+}
+
+/// The row that stands for an absent action that runs by child keys.
+fn spent(record: &Record, keyed: Keyed, until: Timestamp) -> Record {
+    Record { keyed: Some(keyed), ..moved(record, record.lease.clone(), State::Spent { until }) }
 }
 
 /// What an operator found out.
@@ -196,8 +230,12 @@ pub enum Verdict {
         /// What answers after that.
         expiry: Expiry,
     },
-    /// It did not happen and no longer can.
+    /// It did not happen and no longer can. With child keys, the next run sends the same one, as long as the upstream
+    /// remembers it.
     DidNotHappen,
+    /// As that, but the next run sends another child key: of use where the upstream keeps answering the old one, or may
+    /// have forgotten it.
+    SendAnew,
 }
 
 /// What an operator confirms about the owner.
@@ -242,11 +280,19 @@ pub fn resolve(
         Verdict::Happened { receipt, retention, expiry } => {
             Ok(Write::Put(done(record, receipt, Author::Operator, retention, expiry, now.at)))
         }
-        Verdict::DidNotHappen if !stopped => Err(Refused::OwnerNotStopped),
-        Verdict::DidNotHappen if now.at < record.lease.attempt_until => {
+        Verdict::DidNotHappen | Verdict::SendAnew if !stopped => Err(Refused::OwnerNotStopped),
+        Verdict::DidNotHappen | Verdict::SendAnew if now.at < record.lease.attempt_until => {
             Err(Refused::MayStillArrive { until: record.lease.attempt_until })
         }
-        Verdict::DidNotHappen => Ok(Write::Delete),
+        Verdict::DidNotHappen => match record.keyed {
+            None => Ok(Write::Delete),
+            Some(_) if record.closed_at(now.at).is_some() => Err(Refused::WindowClosed),
+            Some(keyed) => Ok(Write::Put(spent(record, Keyed { doubt: true, ..keyed }, Timestamp::MIN))),
+        },
+        Verdict::SendAnew => match record.keyed {
+            None => Err(Refused::NotKeyed),
+            Some(keyed) => Ok(Write::Put(spent(record, keyed.next(), Timestamp::MIN))),
+        },
     }
 }
 
@@ -268,16 +314,23 @@ pub fn end_lease(record: &Record, gone: Holder, now: Timestamp) -> Option<Record
 }
 
 /// What a sweep makes of a record: expired Done becomes absent or Spent, Spent past its time absent. `None`: it is
-/// left alone. A sweep never changes a decision.
+/// left alone. A sweep never changes a decision, and never forgets which child key comes next.
 #[must_use]
 pub fn sweep(record: &Record, now: Now) -> Option<Write> {
-    match (record.standing(now), &record.state) {
-        (Standing::Absent, State::Done { .. } | State::Spent { .. }) => Some(Write::Delete),
-        (Standing::Expired { until }, State::Done { .. }) => {
+    match (record.standing(now), &record.state, record.keyed) {
+        (Standing::Absent, State::Done { .. }, Some(keyed)) => {
+            Some(Write::Put(spent(record, keyed.next(), Timestamp::MIN)))
+        }
+        (Standing::Expired { until }, State::Done { .. }, Some(keyed)) => {
+            Some(Write::Put(spent(record, keyed.next(), until)))
+        }
+        (Standing::Absent, State::Done { .. } | State::Spent { .. }, None) => Some(Write::Delete),
+        (Standing::Expired { until }, State::Done { .. }, None) => {
             Some(Write::Put(moved(record, record.lease.clone(), State::Spent { until })))
         }
-        (Standing::Expired { .. }, State::Spent { .. })
-        | (Standing::Done { .. } | Standing::Running { .. } | Standing::Lapsed | Standing::Unknown { .. }, _)
-        | (Standing::Absent | Standing::Expired { .. }, State::Running | State::Unknown { .. }) => None,
+        (Standing::Expired { .. }, State::Spent { .. }, _)
+        | (Standing::Absent, State::Spent { .. }, Some(_))
+        | (Standing::Done { .. } | Standing::Running { .. } | Standing::Lapsed | Standing::Unknown { .. }, _, _)
+        | (Standing::Absent | Standing::Expired { .. }, State::Running | State::Unknown { .. }, _) => None,
     }
 }

@@ -49,7 +49,7 @@ pub fn encode(intent: &Intent) -> Vec<u8> {
 /// reason.
 pub fn decode(bytes: &[u8]) -> Result<Intent, Error> {
     let read = || {
-        let mut reader = open(bytes, FORMAT_NEWEST)?;
+        let (_, mut reader) = open(bytes, FORMAT_NEWEST)?;
         let intent = reader.intent()?;
         reader.done(intent)
     };

@@ -12,16 +12,40 @@ fn every_status_has_its_outcome() {
             _ => Outcome::Keep,
         };
         let upstream = if matches!(status, 502..=504) { Outcome::Doubt } else { handler };
-        assert_eq!(remember.judge(status, Answerer::Handler, None), handler, "{status}");
-        assert_eq!(remember.judge(status, Answerer::Upstream, None), upstream, "{status}");
-        assert_eq!(remember.judge(status, Answerer::Upstream, Some(true)), Outcome::Keep, "{status}");
-        assert_eq!(remember.judge(status, Answerer::Handler, Some(false)), Outcome::Release, "{status}");
+        assert_eq!(remember.judge(status, None, Answerer::Handler, None), handler, "{status}");
+        assert_eq!(remember.judge(status, None, Answerer::Upstream, None), upstream, "{status}");
+        assert_eq!(remember.judge(status, None, Answerer::Upstream, Some(true)), Outcome::Keep, "{status}");
+        assert_eq!(remember.judge(status, None, Answerer::Handler, Some(false)), Outcome::Release, "{status}");
     }
 }
 
 #[test]
 fn an_operation_may_declare_a_status_not_processed() {
-    let remember = Remember { not_processed: vec![503] };
-    assert_eq!(remember.judge(503, Answerer::Upstream, None), Outcome::Release);
-    assert_eq!(remember.judge(502, Answerer::Upstream, None), Outcome::Doubt);
+    let remember = Remember { not_processed: vec![503], ..Remember::default() };
+    assert_eq!(remember.judge(503, None, Answerer::Upstream, None), Outcome::Release);
+    assert_eq!(remember.judge(502, None, Answerer::Upstream, None), Outcome::Doubt);
+}
+
+const BUSY: &str = "https://upstream.example/problems/busy";
+
+/// "Still running" is doubt, before everything that the answer says of itself.
+#[test]
+fn still_running_is_doubt_and_never_a_result() {
+    let in_progress = StillRunning { statuses: vec![409, 429], problems: vec![BUSY.to_owned()] };
+    let remember = Remember { not_processed: vec![409], in_progress };
+    let rows = [
+        (409, None, None, Outcome::Doubt),
+        (409, None, Some(true), Outcome::Doubt),
+        (429, None, Some(false), Outcome::Doubt),
+        (422, Some(BUSY), None, Outcome::Doubt),
+        (200, Some(BUSY), Some(true), Outcome::Doubt),
+        (422, Some("https://upstream.example/problems/other"), None, Outcome::Release),
+        (404, None, None, Outcome::Keep),
+    ];
+    for (status, problem, said, expected) in rows {
+        for answerer in [Answerer::Handler, Answerer::Upstream] {
+            assert_eq!(remember.judge(status, problem, answerer, said), expected, "{status} {problem:?} {said:?}");
+        }
+    }
+    assert!(!remember.in_progress.is_empty() && StillRunning::default().is_empty());
 }

@@ -167,7 +167,7 @@ impl KeyRule {
                 Builder::from_unix_timestamp_millis(millis, &rest).into_uuid()
             }
         };
-        Key::from_uuid(uuid)
+        Key::uuid(&uuid)
     }
 }
 

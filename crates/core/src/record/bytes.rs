@@ -5,15 +5,21 @@ use crate::codec::{Reader, Writer, open};
 use crate::error::Error;
 use crate::fingerprint::{Fingerprint, Rule};
 use crate::policy::Effect;
-use crate::record::{Author, Record, State, Why};
+use crate::record::{Author, Keyed, Record, State, Why};
 
 /// The newest format that this version reads and writes.
-pub const FORMAT_NEWEST: u8 = 1;
+pub const FORMAT_NEWEST: u8 = FORMAT_KEYED;
+
+/// The format of what is kept for child keys. Everything else is written in the first one, as before.
+const FORMAT_KEYED: u8 = 2;
+const FORMAT_FIRST: u8 = 1;
 
 /// Writes a record.
 #[must_use]
 pub fn encode(record: &Record) -> Vec<u8> {
-    let mut out = Writer::format(FORMAT_NEWEST);
+    // What the first format could not say is not said in the second one either: one record has one spelling.
+    let keyed = record.keyed.filter(|keyed| *keyed != Keyed::UNWRITTEN);
+    let mut out = Writer::format(if keyed.is_some() { FORMAT_KEYED } else { FORMAT_FIRST });
     out.u64(record.version);
     out.bytes(record.fingerprint.rule().as_text().as_bytes());
     out.bytes(record.fingerprint.digest());
@@ -24,37 +30,49 @@ pub fn encode(record: &Record) -> Vec<u8> {
     });
     out.time(record.claimed_at);
     out.lease(&record.lease);
-    match &record.state {
-        State::Running => out.u8(1),
-        State::Unknown { since, why } => {
-            out.u8(2);
-            out.time(*since);
-            out.u8(match why {
-                Why::Lapsed => 1,
-                Why::Doubted => 2,
-                Why::AnsweredWithoutSettle => 3,
-                Why::WindowClosed => 4,
-                Why::Quarantined => 5,
-            });
-        }
-        State::Done { receipt, author, completed_at, expires_at, refuse_until } => {
-            out.u8(3);
-            out.receipt(receipt);
-            out.u8(match author {
-                Author::Owner => 1,
-                Author::Operator => 2,
-            });
-            out.time(*completed_at);
-            out.time(*expires_at);
-            out.u8(u8::from(refuse_until.is_some()));
-            out.time(refuse_until.unwrap_or(*expires_at));
-        }
-        State::Spent { until } => {
-            out.u8(4);
-            out.time(*until);
+    if let Some(keyed) = keyed {
+        out.u64(u64::from(keyed.generation));
+        out.span(keyed.window);
+        out.span(keyed.attempt_limit);
+        out.u8(u8::from(keyed.doubt));
+    }
+    out.record_state(&record.state);
+    out.seal()
+}
+
+impl Writer {
+    fn record_state(&mut self, state: &State) {
+        match state {
+            State::Running => self.u8(1),
+            State::Unknown { since, why } => {
+                self.u8(2);
+                self.time(*since);
+                self.u8(match why {
+                    Why::Lapsed => 1,
+                    Why::Doubted => 2,
+                    Why::AnsweredWithoutSettle => 3,
+                    Why::WindowClosed => 4,
+                    Why::Quarantined => 5,
+                });
+            }
+            State::Done { receipt, author, completed_at, expires_at, refuse_until } => {
+                self.u8(3);
+                self.receipt(receipt);
+                self.u8(match author {
+                    Author::Owner => 1,
+                    Author::Operator => 2,
+                });
+                self.time(*completed_at);
+                self.time(*expires_at);
+                self.u8(u8::from(refuse_until.is_some()));
+                self.time(refuse_until.unwrap_or(*expires_at));
+            }
+            State::Spent { until } => {
+                self.u8(4);
+                self.time(*until);
+            }
         }
     }
-    out.seal()
 }
 
 /// Reads what [`encode`] wrote.
@@ -62,13 +80,13 @@ pub fn encode(record: &Record) -> Vec<u8> {
 /// # Errors
 /// [`Error::Newer`] where a newer version wrote it, [`Error::Corrupt`] where it cannot be read for any other reason.
 pub fn decode(bytes: &[u8]) -> Result<Record, Error> {
-    let mut reader = open(bytes, FORMAT_NEWEST)?;
-    let record = reader.record()?;
+    let (format, mut reader) = open(bytes, FORMAT_NEWEST)?;
+    let record = reader.record(format)?;
     reader.done(record)
 }
 
 impl Reader<'_> {
-    fn record(&mut self) -> Result<Record, Error> {
+    fn record(&mut self, format: u8) -> Result<Record, Error> {
         let version = self.u64()?;
         let rule = self.rule()?;
         let digest = self.bytes()?.try_into().map_err(|_| Error::Corrupt("digest"))?;
@@ -81,7 +99,29 @@ impl Reader<'_> {
         let claimed_at = self.time()?;
         let lease = self.lease()?;
         let fingerprint = Fingerprint::from_parts(rule, digest);
-        Ok(Record { version, fingerprint, effect, claimed_at, lease, state: self.state()? })
+        let keyed = match (format, effect) {
+            (FORMAT_FIRST, Effect::KeyedUpstream) => Some(Keyed::UNWRITTEN),
+            (FORMAT_FIRST, Effect::Coupled | Effect::Other) => None,
+            (_, Effect::KeyedUpstream) => match self.keyed()? {
+                Keyed::UNWRITTEN => return Err(Error::Corrupt("keyed")),
+                keyed => Some(keyed),
+            },
+            (_, Effect::Coupled | Effect::Other) => return Err(Error::Corrupt("effect")),
+        };
+        Ok(Record { version, fingerprint, effect, keyed, claimed_at, lease, state: self.state()? })
+    }
+
+    fn keyed(&mut self) -> Result<Keyed, Error> {
+        Ok(Keyed {
+            generation: u32::try_from(self.u64()?).map_err(|_| Error::Corrupt("generation"))?,
+            window: self.span()?,
+            attempt_limit: self.span()?,
+            doubt: match self.u8()? {
+                0 => false,
+                1 => true,
+                _ => return Err(Error::Corrupt("doubt")),
+            },
+        })
     }
 
     /// A rule in the one spelling that is written: what is read must be written back as it stood.

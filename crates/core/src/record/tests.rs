@@ -50,6 +50,24 @@ fn receipts() -> impl Strategy<Value = Receipt> {
     })
 }
 
+/// Windows that have closed, that close within the times that are drawn, and that never do.
+fn keyeds() -> impl Strategy<Value = Keyed> {
+    let window = prop_oneof![Just(0), 300_000..320_000_u64, any::<u64>()].prop_map(Duration::from_millis);
+    let attempt_limit = prop_oneof![Just(0), 1..5_000_u64].prop_map(Duration::from_millis);
+    (any::<u32>(), window, attempt_limit, any::<bool>()).prop_map(|(generation, window, attempt_limit, doubt)| Keyed {
+        generation,
+        window,
+        attempt_limit,
+        doubt,
+    })
+}
+
+/// What a record of `effect` keeps for child keys, its window a day.
+pub(crate) fn keyed(effect: Effect) -> Option<Keyed> {
+    let (window, attempt_limit) = (Duration::from_hours(24), Duration::from_secs(60));
+    (effect == Effect::KeyedUpstream).then_some(Keyed { generation: 3, window, attempt_limit, doubt: false })
+}
+
 fn leases<T: Strategy<Value = Timestamp> + Clone>(times: T) -> impl Strategy<Value = Lease> {
     let span = prop_oneof![Just(0), 1..100_000_u64, any::<u64>()].prop_map(Duration::from_millis);
     let holder = prop::option::of(any::<[u8; 16]>().prop_map(Holder::from_bytes));
@@ -95,11 +113,12 @@ where
     F: Strategy<Value = Fingerprint>,
 {
     let effect = prop::sample::select(EFFECTS.to_vec());
-    (1..=u64::MAX, asked, effect, times.clone(), leases(times.clone()), states(times)).prop_map(
-        |(version, fingerprint, effect, claimed_at, lease, state)| Record {
+    (1..=u64::MAX, asked, (effect, keyeds()), times.clone(), leases(times.clone()), states(times)).prop_map(
+        |(version, fingerprint, (effect, keyed), claimed_at, lease, state)| Record {
             version,
             fingerprint,
             effect,
+            keyed: (effect == Effect::KeyedUpstream).then_some(keyed),
             claimed_at,
             lease,
             state,
@@ -150,6 +169,7 @@ fn sample(effect: Effect, state: State, until: i64) -> Record {
         version: 1,
         fingerprint: Fingerprint::from_parts("bytes".parse().unwrap(), [0; 32]),
         effect,
+        keyed: keyed(effect),
         claimed_at: at(0),
         lease: Lease {
             id: LeaseId::from_bytes([1; 16]),
@@ -179,8 +199,31 @@ proptest! {
         match (&record.state, record.sweep_at()) {
             (State::Running | State::Unknown { .. }, due) => prop_assert_eq!(due, None),
             (State::Done { .. }, Some(due)) => prop_assert_eq!(at(now) < due, standing.as_str() == "done"),
+            (State::Spent { .. }, Some(due)) if record.keyed.is_some() => prop_assert_eq!(due, Timestamp::MAX),
             (State::Spent { .. }, Some(due)) => prop_assert_eq!(at(now) < due, standing.as_str() == "expired"),
             (State::Done { .. } | State::Spent { .. }, None) => prop_assert!(false, "never swept"),
         }
     }
+}
+
+/// Window 24 h, one run 60 s: the last run begins 5 minutes and 60 s before the window ends. A run that may take longer
+/// than that margin is given its own length as the margin.
+#[test]
+fn a_child_key_is_sent_only_while_the_upstream_remembers_it() {
+    let closes = 86_400 - 300 - 60;
+    let rows = [
+        (60, closes - 1, "lapsed"),
+        (60, closes, "unknown"),
+        (600, 86_400 - 1_201, "lapsed"),
+        (600, 86_400 - 1_200, "unknown"),
+    ];
+    for (limit, second, expected) in rows {
+        let mut record = sample(Effect::KeyedUpstream, State::Running, 60);
+        record.keyed = record.keyed.map(|keyed| Keyed { attempt_limit: Duration::from_secs(limit), ..keyed });
+        assert_eq!(record.standing(Now::at(at(second))).as_str(), expected, "{limit} {second}");
+        assert_eq!(record.closed_at(at(second)).is_some(), expected == "unknown", "{limit} {second}");
+    }
+    let short =
+        Keyed { generation: 0, window: Duration::from_secs(359), attempt_limit: Duration::from_secs(60), doubt: true };
+    assert_eq!(short.sends_for(), Duration::ZERO, "no run fits");
 }

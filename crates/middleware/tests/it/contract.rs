@@ -6,12 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use counterfoil_core::policy::{Answerer, Remember};
+use counterfoil_core::policy::{Answerer, Remember, StillRunning};
 use counterfoil_core::wire::ProblemType;
 use counterfoil_core::{Effect, Expiry, Hold, Operation, Policy, Rule};
 use counterfoil_middleware::{
-    Body, CONTRACT_PATH, Cors, Duplicates, KeyNeed, OperationRule, Principal, PrincipalAnswer, PrincipalFault,
-    Settings, SingleTenant, Terms, Unlisted,
+    Body, CONTRACT_PATH, ChildKeyHeader, Cors, Duplicates, KeyNeed, OperationRule, Principal, PrincipalAnswer,
+    PrincipalFault, Settings, SingleTenant, Terms, Unlisted,
 };
 use http::Request;
 use http::request::Parts;
@@ -46,17 +46,24 @@ fn everything() -> Settings {
         },
         rule: Rule::json().ignoring(["/sent_at", "/a,b"]).unwrap().with_headers(["X-Mode"]).unwrap(),
         age_max: Some(Duration::from_mins(1)),
-        remember: Remember { not_processed: vec![503, 404] },
+        remember: Remember { not_processed: vec![503, 404], ..Remember::default() },
+        child_key: ChildKeyHeader::default(),
         duplicates: Duplicates::Wait(Duration::from_secs(5)),
         statuses: BTreeMap::from([(ProblemType::Mismatch, 409), (ProblemType::OutcomeUnknown, 425)]),
     };
     let policy = Policy { effect: Effect::Coupled, ..Policy::default() };
     let coupled = Terms { policy, ..Terms::default() };
+    let window = Duration::from_hours(24);
+    let policy = Policy { effect: Effect::KeyedUpstream, window, ..Policy::default() };
+    let in_progress = StillRunning { statuses: vec![409], problems: vec!["urn:upstream:busy".to_owned()] };
+    let remember = Remember { in_progress, ..Remember::default() };
+    let by_child_key = Terms { policy, remember, ..Terms::default() };
     Settings {
         operations: vec![
             rule(None, "PUT /{*rest}", KeyNeed::Optional, Terms::default()),
             rule(Some("refund"), "POST /orders/{id}/refunds", KeyNeed::Required, waiting),
             rule(Some("create-order"), "POST /orders", KeyNeed::Required, coupled),
+            rule(Some("pay"), "POST /payments", KeyNeed::Required, by_child_key),
         ],
         unlisted: Unlisted::PassThrough,
         publish_contract: true,

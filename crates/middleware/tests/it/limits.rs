@@ -41,7 +41,12 @@ async fn settings_without_sense_are_refused() {
         (policy(Policy { lease: Duration::ZERO, ..Policy::default() }), "lease is zero: set at least one"),
         (
             policy(Policy { effect: Effect::KeyedUpstream, ..Policy::default() }),
-            "the effect keyed-upstream of create-order is not kept by this version: use coupled or other",
+            "the window of create-order is too short: say how long its upstream remembers a key, more than one run and a \
+             margin of 5 minutes or one run, whichever is longer",
+        ),
+        (
+            policy(Policy { effect: Effect::KeyedUpstream, window: Duration::from_hours(24), ..Policy::default() }),
+            "the upstream of create-order has no way to say that it is still running: name its statuses or problem types",
         ),
         (
             settings(Terms {

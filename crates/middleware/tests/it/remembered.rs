@@ -56,7 +56,7 @@ async fn statuses_are_kept_released_or_in_doubt() {
     ];
     for (status, answerer, said, first, second, runs) in table {
         let effects = Arc::new(AtomicUsize::new(0));
-        let remember = Remember { not_processed: vec![507] };
+        let remember = Remember { not_processed: vec![507], ..Remember::default() };
         let terms = Terms { remember, ..Terms::default() };
         let house = House::with(Settings { answerer, ..settings(terms) }, answering(&effects, status, said));
         for expected in [first, second] {

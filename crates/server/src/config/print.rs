@@ -143,6 +143,14 @@ fn terms(page: &mut Page, terms: &Terms) {
         Effect::KeyedUpstream => "keyed-upstream",
         Effect::Other => "other",
     });
+    page.setting("window", &terms.window, |span| span.map_or("none".to_owned(), print_span));
+    page.setting("in_progress", &terms.in_progress, |running| {
+        let statuses = running.statuses.iter().map(|status| Value::from(i64::from(*status)));
+        statuses.chain(running.problems.iter().map(|problem| Value::from(problem.as_str()))).collect::<Vec<_>>()
+    });
+    page.setting("child_key", &terms.child_key, |key| {
+        format!("{} {}", if key.quoted { "quoted" } else { "bare" }, key.name)
+    });
     page.setting("hold", &terms.hold, |hold| match hold {
         Hold::Optional => "optional",
         Hold::Always => "always",

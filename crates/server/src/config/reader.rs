@@ -9,8 +9,7 @@ use toml::{Table, Value};
 use super::complaint::Pad;
 
 /// Settings that the blueprint names and this version does not have, by path without indices.
-const NOT_BUILT: [&str; 7] =
-    ["console", "regions", "relay", "seal", "operation.hold", "operation.in_progress", "operation.window"];
+const NOT_BUILT: [&str; 4] = ["console", "regions", "relay", "seal"];
 
 /// One table of the file.
 pub(crate) struct Section<'a> {

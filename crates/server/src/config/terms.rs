@@ -4,9 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use counterfoil_core::policy::StillRunning;
 use counterfoil_core::wire::ProblemType;
-use counterfoil_core::{Effect, Expiry, Hold, Rule};
-use counterfoil_middleware::Duplicates;
+use counterfoil_core::{Effect, Expiry, Hold, Keyed, Rule};
+use counterfoil_middleware::{ChildKeyHeader, Duplicates};
+use http::{HeaderName, header};
 use toml::Value;
 
 use super::quantity::{SPAN_ACCEPTED, parse_span};
@@ -16,8 +18,11 @@ use super::setting::Setting;
 const EXPIRED_ACCEPTED: &str = "\"new-action\" or \"refuse <span>\" like \"refuse 30d\"";
 const DUPLICATES_ACCEPTED: &str = "\"refuse\" or \"wait <span>\" like \"wait 5s\"";
 const MAX_AGE_ACCEPTED: &str = "\"any\" or a span like \"24h\", not longer than the retention";
-const EFFECT_ACCEPTED: &str = "\"other\", or \"coupled\" with a store on PostgreSQL";
+const EFFECT_ACCEPTED: &str = "\"other\", \"keyed-upstream\", or \"coupled\" with a store on PostgreSQL";
 const HOLD_ACCEPTED: &str = "\"optional\" or \"always\"";
+const WINDOW_ACCEPTED: &str = "\"none\" or a span like \"24h\"";
+const IN_PROGRESS_ACCEPTED: &str = "a status from 200 to 599, or the type of a problem document";
+const CHILD_KEY_ACCEPTED: &str = "\"bare <header>\" or \"quoted <header>\" like \"quoted Idempotency-Key\"";
 const STATUS_ACCEPTED: &str = "a status from 400 to 599";
 
 /// The most items of a list in the file.
@@ -32,8 +37,14 @@ pub struct Terms {
     pub expired: Setting<Expiry>,
     /// What a duplicate does while the action runs.
     pub duplicates: Setting<Duplicates>,
-    /// Where the effect lives: elsewhere, or in the store's own PostgreSQL.
+    /// Where the effect lives: elsewhere, in an upstream that has it once for each key, or in the store's own PostgreSQL.
     pub effect: Setting<Effect>,
+    /// How long that upstream remembers a key; `None`: nobody said.
+    pub window: Setting<Option<Duration>>,
+    /// How that upstream says "still running".
+    pub in_progress: Setting<StillRunning>,
+    /// How that upstream wants its key.
+    pub child_key: Setting<ChildKeyHeader>,
     /// Whether a coupled application always takes `counterfoil.hold` first.
     pub hold: Setting<Hold>,
     /// How requests are compared.
@@ -53,6 +64,9 @@ pub struct Terms {
 /// What a section says; what it does not say is `None`.
 struct Said {
     effect: Option<Effect>,
+    window: Option<Option<Duration>>,
+    in_progress: Option<StillRunning>,
+    child_key: Option<ChildKeyHeader>,
     hold: Option<Hold>,
     retention: Option<Duration>,
     expired: Option<Expiry>,
@@ -69,6 +83,9 @@ impl Said {
     fn read(section: &Section<'_>) -> Self {
         Self {
             effect: section.text("effect", EFFECT_ACCEPTED, parse_effect),
+            window: section.text("window", WINDOW_ACCEPTED, parse_window),
+            in_progress: bounded(section, "in_progress", IN_PROGRESS_ACCEPTED, parse_in_progress).map(still_running),
+            child_key: section.text("child_key", CHILD_KEY_ACCEPTED, parse_child_key),
             hold: section.text("hold", HOLD_ACCEPTED, parse_hold),
             retention: span(section, "retention", 1, 36_500 * 86_400),
             expired: section.text("expired", EXPIRED_ACCEPTED, parse_expired),
@@ -92,6 +109,9 @@ impl Terms {
             expired: Setting::or(said.expired, Expiry::NewAction),
             duplicates: Setting::or(said.duplicates, Duplicates::Refuse),
             effect: Setting::or(said.effect, Effect::Other),
+            window: Setting::or(said.window, None),
+            in_progress: Setting::or(said.in_progress, StillRunning::default()),
+            child_key: Setting::or(said.child_key, ChildKeyHeader::default()),
             hold: Setting::or(said.hold, Hold::Optional),
             fingerprint: Setting::or(said.fingerprint, Rule::auto()),
             max_age: Setting::or(said.max_age, None),
@@ -115,6 +135,9 @@ impl Terms {
             expired: Setting::or_inherited(said.expired, &defaults.expired),
             duplicates: Setting::or_inherited(said.duplicates, &defaults.duplicates),
             effect: Setting::or_inherited(said.effect, &defaults.effect),
+            window: Setting::or_inherited(said.window, &defaults.window),
+            in_progress: Setting::or_inherited(said.in_progress, &defaults.in_progress),
+            child_key: Setting::or_inherited(said.child_key, &defaults.child_key),
             hold: Setting::or_inherited(said.hold, &defaults.hold),
             fingerprint: Setting::or_inherited(said.fingerprint, &defaults.fingerprint),
             max_age: Setting::or_inherited(said.max_age, &defaults.max_age),
@@ -123,7 +146,16 @@ impl Terms {
             not_processed: Setting::or_inherited(said.not_processed, &defaults.not_processed),
             statuses: Setting::or_inherited(said.statuses, &defaults.statuses),
         };
-        let said_here = [terms.retention.origin, terms.lease.origin, terms.max_age.origin, terms.hold.origin];
+        let said_here = [
+            terms.retention.origin,
+            terms.lease.origin,
+            terms.max_age.origin,
+            terms.hold.origin,
+            terms.effect.origin,
+            terms.window.origin,
+            terms.in_progress.origin,
+            terms.handler.origin,
+        ];
         if said_here.contains(&super::setting::Origin::File) {
             terms.judge(section);
         }
@@ -143,6 +175,36 @@ impl Terms {
         if self.max_age.value.is_some_and(|max_age| max_age > self.retention.value) {
             let fault = "longer than the retention: a retry could be younger than what forgot it";
             section.complain("max_age", fault, "a span not longer than the retention");
+        }
+        self.judge_upstream(section);
+    }
+
+    /// What an upstream that has the effect by key must be known to do.
+    fn judge_upstream(&self, section: &Section<'_>) {
+        if self.effect.value != Effect::KeyedUpstream {
+            for (key, is_said) in
+                [("window", self.window.value.is_some()), ("in_progress", !self.in_progress.value.is_empty())]
+            {
+                if is_said {
+                    let fault = "without effect = \"keyed-upstream\" no key is sent that could be remembered";
+                    section.complain(key, fault, "effect = \"keyed-upstream\" beside it");
+                }
+            }
+            return;
+        }
+        let accepted = "how long the upstream remembers a key, longer than one run and a margin of 5m or one run";
+        match self.window.value {
+            None => section.complain("window", "missing beside effect = \"keyed-upstream\"", accepted),
+            Some(window) => {
+                let attempt_limit = self.handler.value;
+                if (Keyed { generation: 0, window, attempt_limit, doubt: false }).sends_for().is_zero() {
+                    section.complain("window", "too short: no run could ever be sent again", accepted);
+                }
+            }
+        }
+        if self.in_progress.value.is_empty() {
+            let accepted = "what the upstream answers while it still works on the same key, like [409]";
+            section.complain("in_progress", "missing beside effect = \"keyed-upstream\"", accepted);
         }
     }
 }
@@ -188,9 +250,64 @@ fn parse_effect(text: &str) -> Result<Effect, String> {
     match text {
         "other" => Ok(Effect::Other),
         "coupled" => Ok(Effect::Coupled),
-        "keyed-upstream" => Err("\"keyed-upstream\" is not built yet in this version".to_owned()),
+        "keyed-upstream" => Ok(Effect::KeyedUpstream),
         _ => Err(format!("{text:?} is no effect")),
     }
+}
+
+fn parse_window(text: &str) -> Result<Option<Duration>, String> {
+    match text {
+        "none" => Ok(None),
+        span => match parse_span(span)? {
+            Duration::ZERO => Err("the span is zero".to_owned()),
+            span => Ok(Some(span)),
+        },
+    }
+}
+
+/// The longest type of a problem document, in bytes.
+const PROBLEM_TYPE_BYTES_MAX: usize = 1024;
+
+/// A way to say "still running": by a status, or by a problem.
+enum StillSaid {
+    Status(u16),
+    Problem(String),
+}
+
+fn parse_in_progress(value: &Value) -> Result<StillSaid, String> {
+    let status = value.as_integer().and_then(|status| u16::try_from(status).ok());
+    if let Some(status) = status.filter(|status| (200..=599).contains(status)) {
+        return Ok(StillSaid::Status(status));
+    }
+    let plain = |text: &&str| {
+        (1..=PROBLEM_TYPE_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
+    };
+    let problem = value.as_str().filter(plain);
+    problem.map(|problem| StillSaid::Problem(problem.to_owned())).ok_or_else(|| format!("{} is neither", shown(value)))
+}
+
+fn still_running(said: Vec<StillSaid>) -> StillRunning {
+    let mut running = StillRunning::default();
+    for said in said {
+        match said {
+            StillSaid::Status(status) => running.statuses.push(status),
+            StillSaid::Problem(problem) => running.problems.push(problem),
+        }
+    }
+    running
+}
+
+fn parse_child_key(text: &str) -> Result<ChildKeyHeader, String> {
+    let (quoted, name) = match text.split_once(' ') {
+        Some(("bare", name)) => (false, name),
+        Some(("quoted", name)) => (true, name),
+        None | Some(_) => return Err(format!("{text:?} says nothing about a key")),
+    };
+    let name: HeaderName = name.parse().map_err(|_| format!("{name:?} is no header name"))?;
+    if [header::HOST, header::CONTENT_LENGTH, header::CONNECTION, header::TRANSFER_ENCODING].contains(&name) {
+        return Err(format!("{name} is needed for something else"));
+    }
+    Ok(ChildKeyHeader { name, quoted })
 }
 
 fn parse_hold(text: &str) -> Result<Hold, String> {

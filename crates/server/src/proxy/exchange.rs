@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use counterfoil_middleware::{Body, Fault, is_event_stream};
+use counterfoil_middleware::{Body, ChildKeys, Fault, is_event_stream};
 use http::{HeaderValue, Request, Response, StatusCode, Uri, header};
 use hyper::body::Incoming;
 use tokio::time::Instant;
@@ -75,6 +75,10 @@ async fn over(reached: Reached, upstream: &Upstream, limit: Limit, mut request: 
     if link.is_two()
         && let Err(fault) = address(&mut request, upstream)
     {
+        return Came::Nothing(fault);
+    }
+    // The last moment at which nothing of it is sent.
+    if let Some(Err(fault)) = request.extensions().get::<ChildKeys>().map(ChildKeys::may_send) {
         return Came::Nothing(fault);
     }
     let progress = request.body().progress();

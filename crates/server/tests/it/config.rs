@@ -327,13 +327,71 @@ from = "none"
 
 [defaults]
 effect = "coupled"
+"#,
+    );
+}
+
+#[test]
+fn effects_that_an_upstream_has_by_key() {
+    file(
+        "keyed-upstream",
+        r#"
+upstream = "http://api.example"
+
+[principal]
+from = "none"
 
 [[operation]]
-name = "create-order"
-match = "POST /orders"
+name = "pay"
+match = "POST /payments"
 effect = "keyed-upstream"
 window = "24h"
+in_progress = [409, "https://api.example/problems/busy"]
+child_key = "quoted X-Request-Key"
+"#,
+    );
+}
+
+#[test]
+fn faults_of_effects_that_an_upstream_has_by_key() {
+    file(
+        "keyed-upstream-faults",
+        r#"
+upstream = "http://api.example"
+
+[principal]
+from = "none"
+
+[defaults]
+window = "24h"
+
+[[operation]]
+name = "says-nothing"
+match = "POST /a"
+effect = "keyed-upstream"
+window = "none"
 hold = "always"
+
+[[operation]]
+name = "too-short"
+match = "POST /b"
+effect = "keyed-upstream"
+window = "6m"
+in_progress = [409]
+
+[[operation]]
+name = "other"
+match = "POST /c"
+in_progress = [409, 100, "two words", true]
+child_key = "quoted Host"
+
+[[operation]]
+name = "spelling"
+match = "POST /d"
+effect = "keyed-upstream"
+in_progress = []
+window = "soon"
+child_key = "Idempotency-Key"
 "#,
     );
 }

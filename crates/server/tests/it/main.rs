@@ -7,6 +7,7 @@ mod admin;
 mod answers;
 mod authority;
 mod caller;
+mod child_keys;
 mod config;
 mod config_principal;
 mod contract;

@@ -57,5 +57,5 @@ fn every_setting_has_its_row() {
     for path in OTHERS {
         row(path);
     }
-    assert_eq!(checked.len(), 65, "settings that were looked for: {checked:?}");
+    assert_eq!(checked.len(), 68, "settings that were looked for: {checked:?}");
 }

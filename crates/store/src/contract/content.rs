@@ -77,10 +77,10 @@ pub(super) async fn states_survive(trial: &mut Trial) -> Held {
     let holders = [None, Some(Holder::from_bytes([0xff; 16]))];
     for (number, state) in states(now).into_iter().enumerate() {
         let place = trial.place(&format!("state-{number}"))?;
-        let running = place.claim(2).await?;
-        let lease = Lease { holder: holders[number % 2], until: now.plus(MILLISECOND), ..running.lease.clone() };
         let effect = effects[number % 3];
-        let record = Record { version: u64::from(u32::MAX) + 7, effect, lease, state, ..Record::clone(&running) };
+        let running = place.claim_as(2, effect).await?;
+        let lease = Lease { holder: holders[number % 2], until: now.plus(MILLISECOND), ..running.lease.clone() };
+        let record = Record { version: u64::from(u32::MAX) + 7, lease, state, ..Record::clone(&running) };
         place.write(Expected::record(&running), New::put(record.clone())).await?;
         must_come_back(&place, &record, "a record in any state").await?;
         if let Some(Write::Put(spent)) = sweep(&record, Now::at(now.plus(RETENTION))) {

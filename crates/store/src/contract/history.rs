@@ -29,6 +29,7 @@ async fn word(place: &Place, said: Said, why: &str) -> Result<Swap, Broken> {
     let kind = match said {
         Said::Happened { .. } => NoteKind::ResolvedHappened,
         Said::DidNotHappen => NoteKind::ResolvedDidNotHappen,
+        Said::SendAnew => NoteKind::ResolvedSendAnew,
     };
     let (version, id) = (record.version, record.lease.id);
     let new = match action::resolve(Some(&record), version, id, said, Confirmation::OwnerStopped, seen.now) {

@@ -19,6 +19,8 @@ use crate::seam::{Expected, New, RecordStore, Seen, Swap, Swapped};
 pub(super) const LEASE: Duration = Duration::from_secs(30);
 pub(super) const ATTEMPT: Duration = Duration::from_mins(1);
 pub(super) const RETENTION: Duration = Duration::from_hours(1);
+/// How long an upstream remembers a child key.
+pub(super) const WINDOW: Duration = Duration::from_hours(24);
 pub(super) const REFUSED: Duration = Duration::from_hours(2);
 pub(super) const MILLISECOND: Duration = Duration::from_millis(1);
 
@@ -118,7 +120,7 @@ pub(super) fn identity(key: &str) -> Result<Identity, Broken> {
 }
 
 pub(super) fn policy(effect: Effect, expiry: Expiry) -> Policy {
-    Policy { lease: LEASE, attempt_limit: ATTEMPT, retention: RETENTION, expiry, effect }
+    Policy { lease: LEASE, attempt_limit: ATTEMPT, retention: RETENTION, expiry, effect, window: WINDOW }
 }
 
 pub(super) fn claim_of(identity: &Identity, body: &'static str) -> Result<Claim, Broken> {

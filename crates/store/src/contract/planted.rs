@@ -72,6 +72,10 @@ pub enum Fault {
     ExpiresLate,
     /// Deletes the rows that refuse expired keys.
     DeletesSpent,
+    /// Deletes what a release of a child key leaves.
+    ForgetsGenerations,
+    /// Forgets that a child key may have been sent.
+    ForgetsDoubts,
     /// Lets every claim run, whatever quarantine stands.
     IgnoresQuarantine,
     /// Forgets that quarantine also holds for take-overs.
@@ -124,7 +128,12 @@ impl Fault {
         (Self::SweepsEarly, &["retention-ends-at-its-instant", "sweep-changes-no-decision"]),
         (Self::SweepsInDoubt, &["doubted-clock-forgets-nothing"]),
         (Self::ExpiresLate, &["retention-ends-at-its-instant"]),
-        (Self::DeletesSpent, &["spent-stays-until-its-time", "sweep-changes-no-decision"]),
+        (
+            Self::DeletesSpent,
+            &["spent-stays-until-its-time", "sweep-changes-no-decision", "generations-are-kept-for-ever"],
+        ),
+        (Self::ForgetsGenerations, &["generations-survive-their-ends"]),
+        (Self::ForgetsDoubts, &["generations-survive-their-ends", "child-keys-survive"]),
         (Self::IgnoresQuarantine, &["quarantine-judges-claims", "quarantine-judges-take-overs"]),
         (Self::QuarantinesInsertsOnly, &["quarantine-judges-take-overs"]),
         (Self::JoinsIdentity, &["identity-parts-are-apart"]),

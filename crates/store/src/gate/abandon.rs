@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use counterfoil_core::{Identity, LeaseId, action};
+use counterfoil_core::{Identity, LeaseId, Write, action};
 use tokio::time::Instant;
 
 use crate::error::StoreError;
@@ -38,12 +38,13 @@ async fn release_once(store: &dyn RecordStore, identity: &Identity, leases: &[Le
     let Some(record) = seen.record.filter(|record| leases.contains(&record.lease.id)) else { return Ok(false) };
     // A duplicate may have marked it as lapsed meanwhile: then it is taken back first.
     let renewed = action::renew(Some(&record), record.lease.id, record.lease.span, seen.now.at);
-    let new = match (action::release(Some(&record), record.lease.id), renewed) {
-        (Ok(_), _) => New::Delete,
-        (Err(_), Ok(running)) => New::put(running),
+    let (new, released) = match (action::release(Some(&record), record.lease.id, seen.now.at), renewed) {
+        (Ok(Write::Put(next)), _) => (New::put(next), true),
+        (Ok(Write::Delete | Write::Claim { .. }), _) => (New::Delete, true),
+        (Err(_), Ok(running)) => (New::put(running), false),
         (Err(_), Err(_)) => return Ok(false),
     };
-    let (expected, released) = (Expected::record(&record), new == New::Delete);
+    let expected = Expected::record(&record);
     let swap = Swap { identity: identity.clone(), expected, new, not_after: None, note: None };
     Ok(released && matches!(store.swap(swap).await?, Swapped::Won { .. }))
 }

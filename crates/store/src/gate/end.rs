@@ -79,7 +79,7 @@ impl Gate {
 
     async fn give_back(&self, permit: &mut Permit) -> Result<Ended, StoreError> {
         let lease = permit.lease();
-        let change = |record: Option<&Record>, _| match action::release(record, lease)? {
+        let change = |record: Option<&Record>, now| match action::release(record, lease, now)? {
             Write::Delete => Ok(Some(New::Delete)),
             Write::Put(record) => Ok(Some(New::put(record))),
             Write::Claim { .. } => Ok(None),
@@ -139,6 +139,7 @@ impl Gate {
         let kind = match verdict {
             Verdict::Happened { .. } => NoteKind::ResolvedHappened,
             Verdict::DidNotHappen => NoteKind::ResolvedDidNotHappen,
+            Verdict::SendAnew => NoteKind::ResolvedSendAnew,
         };
         let note =
             Note { identity: identity.clone(), at: seen.now.at, kind, lease, who: by.who.clone(), why: by.why.clone() };
@@ -177,7 +178,9 @@ impl Gate {
 
 fn is_written(stands: Option<&Record>, new: &New) -> bool {
     match (stands, new) {
-        (Some(stands), New::Put(record)) => *stands == **record && matches!(stands.state, State::Done { .. }),
+        (Some(stands), New::Put(record)) => {
+            *stands == **record && matches!(stands.state, State::Done { .. } | State::Spent { .. })
+        }
         (None | Some(_), New::Delete | New::Claim(_)) | (None, New::Put(_)) => false,
     }
 }

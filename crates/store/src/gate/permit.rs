@@ -1,10 +1,25 @@
 //! The right to run, in the hands of the one who has it. How it is used belongs to the gate.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use counterfoil_core::{Digest, Identity, LeaseId, Policy, Record};
+use counterfoil_core::{Digest, Identity, LeaseId, Policy, Record, Timestamp};
 use tokio::time::Instant;
+
+/// Until when a lease is live, as its owner last knew it; shared with whoever is at the wire.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LiveUntil(Arc<AtomicI64>);
+
+impl LiveUntil {
+    pub(super) fn read(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::Acquire))
+    }
+
+    fn set(&self, until: Timestamp) {
+        self.0.store(until.as_millis(), Ordering::Release);
+    }
+}
 
 /// The right to run one action until its lease is over. It cannot be copied; ending it is the gate's.
 ///
@@ -17,11 +32,13 @@ pub struct Permit {
     policy: Policy,
     /// Until when a delayed copy of its claim may still land, and its lease lapse again.
     copies_until: Option<Instant>,
+    /// Asked for only where something is sent with a child key.
+    live_until: Option<LiveUntil>,
 }
 
 impl Permit {
     pub(crate) const fn new(identity: Identity, record: Arc<Record>, policy: Policy) -> Self {
-        Self { identity, record, policy, copies_until: None }
+        Self { identity, record, policy, copies_until: None, live_until: None }
     }
 
     /// Whose action it is.
@@ -72,5 +89,14 @@ impl Permit {
 
     pub(crate) fn moved(&mut self, record: Arc<Record>) {
         self.record = record;
+        if let Some(live_until) = &self.live_until {
+            live_until.set(self.record.lease.until);
+        }
+    }
+
+    pub(super) fn live_until(&mut self) -> LiveUntil {
+        let live_until = self.live_until.get_or_insert_default().clone();
+        live_until.set(self.record.lease.until);
+        live_until
     }
 }

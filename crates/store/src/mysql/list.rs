@@ -57,7 +57,9 @@ const UNSETTLED: &str = concat!(
       ORDER BY r.id LIMIT ?"
 );
 const BY_ID: &str = listed!("r.id = ?");
-const LAST: &str = listed!("r.expires_at IS NOT NULL ORDER BY r.expires_at DESC, r.id DESC LIMIT 1");
+const LAST: &str = listed!(
+    "r.expires_at IS NOT NULL AND r.expires_at < 9223372036854775807 ORDER BY r.expires_at DESC, r.id DESC LIMIT 1"
+);
 
 /// Identities in the order of their making, after one.
 const NEXT: &str = "SELECT id, digest, action_key FROM counterfoil_record WHERE id > ? ORDER BY id LIMIT ?";

@@ -16,7 +16,7 @@ use super::fault::{self, Intent};
 use super::put::{self, PUT};
 use super::{Inner, PostgresStore, rows};
 use crate::error::{ErrorKind, StoreError};
-use crate::gate::{Begun, Ended, HELD_FOR, Permit, random};
+use crate::gate::{Begun, Ended, HELD_FOR, Permit, random, stays};
 use crate::seam::{Expected, New, Note, NoteKind, Swap, Swapped};
 
 /// How often a call looks again because what stands, or the quarantine, was changed meanwhile.
@@ -82,7 +82,13 @@ impl PostgresStore {
             step = match self.inner.claim_in(tx, &swap).await? {
                 None => Step::Claim { expected, version, claimed_at },
                 Some(Swapped::Won { record: Some(record), now }) => return Ok(begun(claim, policy, record, now)),
-                Some(Swapped::Lost { stands, now }) => decided(claim, stands.as_deref(), now),
+                Some(Swapped::Lost { stands, now }) => {
+                    let step = decided(claim, stands.as_deref(), now);
+                    if matches!(step, Step::Claim { .. }) {
+                        stays(stands.as_deref(), claim, &policy)?;
+                    }
+                    step
+                }
                 Some(Swapped::Held { .. }) => return Ok(Begun::InProgress { remaining: HELD_FOR }),
                 Some(Swapped::Won { record: None, .. } | Swapped::TooLate { .. }) => break,
             };
@@ -134,7 +140,7 @@ impl PostgresStore {
     pub async fn release_in(&self, tx: &Transaction<'_>, permit: &mut Permit) -> Result<Ended, StoreError> {
         let mut stands = Some(permit.record().clone());
         for _ in 0..ROUNDS_MAX {
-            let new = match release(stands.as_deref(), permit.lease()) {
+            let new = match release(stands.as_deref(), permit.lease(), self.inner.pace.now().at) {
                 Ok(Write::Delete) => New::Delete,
                 Ok(Write::Put(record)) => New::put(record),
                 Ok(Write::Claim { .. }) => return Err(changed()),
@@ -197,7 +203,7 @@ fn decided(claim: &mut Claim, stands: Option<&Record>, now: Now) -> Step {
     }
     let expected = stands.map_or(Expected::Absent, Expected::record);
     match (decision, write) {
-        (Decision::Execute | Decision::NeedsFingerprint(_), Some(Write::Claim { version, claimed_at })) => {
+        (Decision::Execute | Decision::NeedsFingerprint(_), Some(Write::Claim { version, claimed_at, keyed: _ })) => {
             Step::Claim { expected, version, claimed_at }
         }
         (Decision::Execute | Decision::NeedsFingerprint(_), Some(Write::Put(_) | Write::Delete) | None) => {

@@ -54,7 +54,9 @@ macro_rules! listed {
 pub(super) const ALL: &str = listed!("r.id > $1 ORDER BY r.id LIMIT $2");
 pub(super) const UNSETTLED: &str = listed!("r.expires_at IS NULL AND r.id > $1 ORDER BY r.id LIMIT $2");
 pub(super) const BY_ID: &str = listed!("r.id = $1");
-pub(super) const LAST: &str = listed!("r.expires_at IS NOT NULL ORDER BY r.expires_at DESC, r.id DESC LIMIT 1");
+pub(super) const LAST: &str = listed!(
+    "r.expires_at IS NOT NULL AND r.expires_at < 9223372036854775807 ORDER BY r.expires_at DESC, r.id DESC LIMIT 1"
+);
 
 /// Identities in the order of their own index, after one.
 pub(super) const NEXT: &str = "SELECT id, scope, operation, key FROM counterfoil.record

@@ -16,7 +16,7 @@ use super::rows::{self, Guarded};
 use super::swap::note;
 use super::{SqliteStore, meta};
 use crate::error::{Applied, ErrorKind, StoreError};
-use crate::gate::{Begun, Ended, Permit};
+use crate::gate::{Begun, Ended, Permit, stays};
 use crate::seam::{Note, NoteKind};
 
 /// How SQLite numbers `synchronous = FULL`.
@@ -122,7 +122,7 @@ impl SqliteStore {
     pub fn release_in(&self, tx: &Transaction<'_>, permit: &mut Permit) -> Result<Ended, StoreError> {
         self.check(tx)?;
         let stands = rows::select(tx, permit.identity())?;
-        let written = match (release(stands.as_ref(), permit.lease()), &stands) {
+        let written = match (release(stands.as_ref(), permit.lease(), self.inner.time.now().at), &stands) {
             (Err(refused), _) => return Ok(Ended::Refused(refused)),
             (Ok(Write::Delete), Some(stands)) => rows::delete(tx, permit.identity(), Guarded::of(stands))?,
             (Ok(Write::Put(next)), Some(stands)) => rows::replace(tx, permit.identity(), Guarded::of(stands), &next)?,
@@ -168,15 +168,18 @@ impl SqliteStore {
                 self.put(tx, claim, before, &record)?;
                 Ok(Claimed::Answer(answer))
             }
-            Step::Run(running) => match running.state {
-                State::Unknown { since, why } => {
-                    self.put(tx, claim, before, &running)?;
-                    Ok(Claimed::Answer(Executed::Unknown { since, why }))
+            Step::Run(running) => {
+                stays(record.as_ref(), claim, policy)?;
+                match running.state {
+                    State::Unknown { since, why } => {
+                        self.put(tx, claim, before, &running)?;
+                        Ok(Claimed::Answer(Executed::Unknown { since, why }))
+                    }
+                    State::Running | State::Done { .. } | State::Spent { .. } => {
+                        Ok(Claimed::Run { before, running: Arc::new(running) })
+                    }
                 }
-                State::Running | State::Done { .. } | State::Spent { .. } => {
-                    Ok(Claimed::Run { before, running: Arc::new(running) })
-                }
-            },
+            }
             // One record has one rule.
             Step::Learn(_) => Err(changed()),
         }

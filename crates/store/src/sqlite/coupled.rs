@@ -20,7 +20,7 @@ use super::raw;
 use super::rows::{self, Guarded};
 use super::swap::promised;
 use crate::error::{ErrorKind, StoreError};
-use crate::gate::random;
+use crate::gate::{random, stays};
 use crate::points;
 
 /// How often a claim is decided again because the record's rule changed meanwhile.
@@ -123,7 +123,9 @@ pub(super) fn step<E>(
         (None, write) => {
             let draft = Draft::new(claim, policy, runner.lease, runner.holder);
             let draft = match write {
-                Some(Write::Claim { version, claimed_at }) => Draft { version, claimed_at, ..draft },
+                Some(Write::Claim { version, claimed_at, keyed: inherited }) => {
+                    Draft { version, claimed_at, inherited, ..draft }
+                }
                 Some(Write::Put(_) | Write::Delete) | None => draft,
             };
             Step::Run(draft.at(now.at, quarantine))
@@ -251,6 +253,7 @@ where
         }
         Step::Run(record) => record,
     };
+    stays(stands.as_ref(), &claim, policy)?;
     if let State::Unknown { since, why } = running.state {
         write(batch, &claim, before, &running)?;
         return Ok(Attempt::End(Executed::Unknown { since, why }));

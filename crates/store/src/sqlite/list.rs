@@ -191,8 +191,11 @@ pub(super) fn about(inner: &Inner, conn: &Connection) -> Result<About, StoreErro
     let records: i64 =
         conn.query_row("SELECT count(*) FROM main.counterfoil_record", [], |row| row.get(0)).map_err(&doing)?;
     let oldest = one(conn, "ORDER BY id LIMIT 1")?;
-    // The partial index answers this with one look.
-    let last = one(conn, "WHERE expires_at IS NOT NULL ORDER BY expires_at DESC LIMIT 1")?;
+    // The partial index answers this with one look. What is kept for ever stands at its end, and promises nothing.
+    let last = one(
+        conn,
+        "WHERE expires_at IS NOT NULL AND expires_at < 9223372036854775807 ORDER BY expires_at DESC LIMIT 1",
+    )?;
     let unsettled = unsettled(conn, now)?;
     let longest = std::time::Duration::from_millis(u64::try_from(stands.longest_ms).unwrap_or(0));
     let promised_until = match stands.quarantine_before {

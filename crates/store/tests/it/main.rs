@@ -5,6 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 #[cfg(feature = "contract")]
+mod child_keys;
+#[cfg(feature = "contract")]
 mod contract;
 #[cfg(feature = "contract")]
 mod faulty;

@@ -6,8 +6,8 @@ use crate::claim::{Asked, Claim};
 use crate::identity::{Identity, Key, Operation, Scope};
 use crate::policy::Effect;
 use crate::receipt::Receipt;
-use crate::record::tests::{AUTHORS, EFFECTS, WHYS, at};
-use crate::record::{Author, Holder, Lease, LeaseId, Record, State, Why};
+use crate::record::tests::{AUTHORS, EFFECTS, WHYS, at, keyed};
+use crate::record::{Author, Holder, Keyed, Lease, LeaseId, Record, State, Why};
 use crate::time::{Now, Timestamp};
 
 pub(super) const NOW: Timestamp = at(1_000);
@@ -51,6 +51,7 @@ pub(super) fn record(effect: Effect, state: State, age: u64) -> Record {
         version: 7,
         fingerprint: claim("json", SAME).fingerprint().clone(),
         effect,
+        keyed: keyed(effect),
         claimed_at: renewed_at.minus(Duration::from_secs(5)),
         lease: Lease {
             id: MINE,
@@ -116,6 +117,43 @@ pub(super) fn states() -> Vec<Case> {
     }
     add("spent".to_owned(), record(Effect::Other, State::Spent { until: live }, 100));
     add("spent-past".to_owned(), record(Effect::Other, State::Spent { until: over }, 100));
+    states.extend(keyed_states());
+    states
+}
+
+/// The same record, an earlier run of whose generation is in doubt; its child key is sent for this much longer.
+pub(super) fn doubted(record: Record, open_for: Duration) -> Record {
+    let since = NOW.plus(open_for).since(record.claimed_at);
+    let keyed = record.keyed.map(|keyed| {
+        let spare = keyed.window - keyed.sends_for();
+        Keyed { doubt: true, window: since + spare, ..keyed }
+    });
+    Record { keyed, ..record }
+}
+
+/// What only actions with child keys can be in: in doubt, with the window open to the last instant or closed at it, and
+/// spent for ever.
+fn keyed_states() -> Vec<Case> {
+    let mut states = Vec::new();
+    let keyed = |state, age| record(Effect::KeyedUpstream, state, age);
+    let mut add =
+        |name: &str, record: Record| states.push(Case { name: format!("{name}.keyed"), record: Some(record) });
+    let instant = Duration::from_millis(1);
+    let (live, over) = (NOW.plus(instant), NOW);
+    for (name, open_for) in [("doubted", instant), ("closed", Duration::ZERO)] {
+        add(name, doubted(keyed(State::Running, OVER - 1), open_for));
+        add(&format!("lapsed-{name}"), doubted(keyed(State::Running, OVER), open_for));
+        add(&format!("unknown-{name}"), doubted(keyed(unknown(Why::WindowClosed), OVER), open_for));
+        add(&format!("spent-{name}"), doubted(keyed(State::Spent { until: Timestamp::MIN }, OVER), open_for));
+    }
+    for (name, expires_at, refuse_until) in
+        [("done", live, None), ("over", over, None), ("refused", over, Some(live)), ("past", over, Some(over))]
+    {
+        add(name, keyed(done(Author::Owner, expires_at, refuse_until), 100));
+    }
+    add("spent", keyed(State::Spent { until: Timestamp::MIN }, 100));
+    add("spent-refused", keyed(State::Spent { until: live }, 100));
+    add("spent-past", keyed(State::Spent { until: over }, 100));
     states
 }
 

@@ -29,10 +29,10 @@ const CLAIMS: &str = "
     running.keyed                   in-progress              mismatch      needs-rule    in-progress              mismatch           mismatch
     lapsed.other                    unknown:lapsed+mark      mismatch      needs-rule    unknown:lapsed+mark      mismatch           mismatch
     lapsed.coupled                  execute:takeover         mismatch      needs-rule    execute:takeover         mismatch           mismatch
-    lapsed.keyed                    execute:takeover         mismatch      needs-rule    execute:takeover         mismatch           mismatch
+    lapsed.keyed                    execute:takeover#3?      mismatch      needs-rule    execute:takeover#3?      mismatch           mismatch
     ended.other                     unknown:lapsed+mark      mismatch      needs-rule    unknown:lapsed+mark      mismatch           mismatch
     ended.coupled                   execute:takeover         mismatch      needs-rule    execute:takeover         mismatch           mismatch
-    ended.keyed                     execute:takeover         mismatch      needs-rule    execute:takeover         mismatch           mismatch
+    ended.keyed                     execute:takeover#3?      mismatch      needs-rule    execute:takeover#3?      mismatch           mismatch
     unknown.lapsed                  unknown:lapsed           mismatch      needs-rule    unknown:lapsed           mismatch           mismatch
     unknown.doubted                 unknown:doubted          mismatch      needs-rule    unknown:doubted          mismatch           mismatch
     unknown.answered-without-settle unknown:answered-without-settle mismatch needs-rule  unknown:answered-without-settle mismatch    mismatch
@@ -50,6 +50,21 @@ const CLAIMS: &str = "
     past.operator                   execute:over             execute:over  execute:over  execute:over             execute:over       execute:over
     spent                           expired                  expired       expired       expired                  expired            expired
     spent-past                      execute:over             execute:over  execute:over  execute:over             execute:over       execute:over
+    doubted.keyed                   in-progress              mismatch      needs-rule    in-progress              mismatch           mismatch
+    lapsed-doubted.keyed            execute:takeover#3?      mismatch      needs-rule    execute:takeover#3?      mismatch           mismatch
+    unknown-doubted.keyed           unknown:window-closed    mismatch      needs-rule    unknown:window-closed    mismatch           mismatch
+    closed.keyed                    in-progress              mismatch      needs-rule    in-progress              mismatch           mismatch
+    lapsed-closed.keyed             unknown:window-closed+mark mismatch    needs-rule    unknown:window-closed+mark mismatch         mismatch
+    unknown-closed.keyed            unknown:window-closed    mismatch      needs-rule    unknown:window-closed    mismatch           mismatch
+    spent-closed.keyed              unknown:window-closed+mark mismatch    needs-rule    unknown:window-closed+mark mismatch         mismatch
+    done.keyed                      replay                   mismatch      needs-rule    replay                   mismatch           mismatch
+    spent-doubted.keyed             execute:takeover#3?      execute:takeover#3? execute:takeover#3? execute:takeover#3? execute:takeover#3? execute:takeover#3?
+    over.keyed                      execute:over#4           execute:over#4 execute:over#4 execute:over#4         execute:over#4     execute:over#4
+    refused.keyed                   expired                  expired       expired       expired                  expired            expired
+    past.keyed                      execute:over#4           execute:over#4 execute:over#4 execute:over#4         execute:over#4     execute:over#4
+    spent.keyed                     execute:over#3           execute:over#3 execute:over#3 execute:over#3         execute:over#3     execute:over#3
+    spent-refused.keyed             expired                  expired       expired       expired                  expired            expired
+    spent-past.keyed                execute:over#3           execute:over#3 execute:over#3 execute:over#3         execute:over#3     execute:over#3
 ";
 
 #[test]
@@ -68,10 +83,10 @@ const IN_CLOCK_DOUBT: &str = "
     running.keyed                   in-progress              mismatch
     lapsed.other                    unknown:lapsed+mark      mismatch
     lapsed.coupled                  execute:takeover         mismatch
-    lapsed.keyed                    execute:takeover         mismatch
+    lapsed.keyed                    execute:takeover#3?      mismatch
     ended.other                     unknown:lapsed+mark      mismatch
     ended.coupled                   execute:takeover         mismatch
-    ended.keyed                     execute:takeover         mismatch
+    ended.keyed                     execute:takeover#3?      mismatch
     unknown.lapsed                  unknown:lapsed           mismatch
     unknown.doubted                 unknown:doubted          mismatch
     unknown.answered-without-settle unknown:answered-without-settle mismatch
@@ -89,6 +104,21 @@ const IN_CLOCK_DOUBT: &str = "
     past.operator                   replay                   mismatch
     spent                           expired                  expired
     spent-past                      expired                  expired
+    doubted.keyed                   in-progress              mismatch
+    lapsed-doubted.keyed            execute:takeover#3?      mismatch
+    unknown-doubted.keyed           unknown:window-closed    mismatch
+    closed.keyed                    in-progress              mismatch
+    lapsed-closed.keyed             unknown:window-closed+mark mismatch
+    unknown-closed.keyed            unknown:window-closed    mismatch
+    spent-closed.keyed              unknown:window-closed+mark mismatch
+    done.keyed                      replay                   mismatch
+    over.keyed                      replay                   mismatch
+    refused.keyed                   replay                   mismatch
+    past.keyed                      replay                   mismatch
+    spent-doubted.keyed             execute:takeover#3?      execute:takeover#3?
+    spent.keyed                     execute:over#3           execute:over#3
+    spent-refused.keyed             expired                  expired
+    spent-past.keyed                expired                  expired
 ";
 
 #[test]

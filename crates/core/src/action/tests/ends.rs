@@ -31,7 +31,7 @@ fn end(state: &Case, lease: LeaseId, column: &str) -> Result<Option<Write>, Refu
             Completed::Write(record) => Ok(Some(Write::Put(record))),
             Completed::Already => Ok(None),
         },
-        "release" => release(record, lease).map(Some),
+        "release" => release(record, lease, NOW).map(Some),
         why => {
             let why = WHYS.into_iter().find(|known| known.as_str() == why).unwrap();
             Ok(doubt(record, lease, why, NOW)?.map(Write::Put))
@@ -44,13 +44,13 @@ const OWN: &str = "
     absent                          !absent               !absent               !absent
     running.other                   running               done                  absent
     running.coupled                 running               done                  absent
-    running.keyed                   running               done                  absent
+    running.keyed                   running#3             done#3                spent#3
     lapsed.other                    running               done                  absent
     lapsed.coupled                  running               done                  absent
-    lapsed.keyed                    running               done                  absent
+    lapsed.keyed                    running#3             done#3                spent#3
     ended.other                     running               done                  absent
     ended.coupled                   running               done                  absent
-    ended.keyed                     running               done                  absent
+    ended.keyed                     running#3             done#3                spent#3
     unknown.lapsed                  running               done                  !unknown
     unknown.doubted                 !unknown              done                  !unknown
     unknown.answered-without-settle !unknown              done                  !unknown
@@ -68,6 +68,21 @@ const OWN: &str = "
     past.operator                   !settled-by-operator  !settled-by-operator  !settled-by-operator
     spent                           !expired              !expired              !expired
     spent-past                      !expired              !expired              !expired
+    doubted.keyed                   running#3?            done#3?               running#3?
+    lapsed-doubted.keyed            running#3?            done#3?               running#3?
+    unknown-doubted.keyed           !unknown              done#3?               !unknown
+    closed.keyed                    running#3?            done#3?               unknown:window-closed#3?
+    lapsed-closed.keyed             running#3?            done#3?               unknown:window-closed#3?
+    unknown-closed.keyed            !unknown              done#3?               !unknown
+    done.keyed                      !done                 as-it-is              !done
+    over.keyed                      !done                 as-it-is              !done
+    refused.keyed                   !done                 as-it-is              !done
+    past.keyed                      !done                 as-it-is              !done
+    spent-doubted.keyed             !expired              !expired              !expired
+    spent-closed.keyed              !expired              !expired              !expired
+    spent.keyed                     !expired              !expired              !expired
+    spent-refused.keyed             !expired              !expired              !expired
+    spent-past.keyed                !expired              !expired              !expired
 ";
 
 #[test]
@@ -81,13 +96,13 @@ const DOUBT: &str = "
     absent                          !absent               !absent               !absent                         !absent               !absent
     running.other                   unknown:lapsed        unknown:doubted       unknown:answered-without-settle unknown:window-closed unknown:quarantined
     running.coupled                 running               running               unknown:answered-without-settle running               running
-    running.keyed                   running               running               unknown:answered-without-settle unknown:window-closed running
+    running.keyed                   running#3?            running#3?            unknown:answered-without-settle#3 unknown:window-closed#3 running#3?
     lapsed.other                    unknown:lapsed        unknown:doubted       unknown:answered-without-settle unknown:window-closed unknown:quarantined
     lapsed.coupled                  as-it-is              as-it-is              unknown:answered-without-settle as-it-is              as-it-is
-    lapsed.keyed                    as-it-is              as-it-is              unknown:answered-without-settle unknown:window-closed as-it-is
+    lapsed.keyed                    running#3?            running#3?            unknown:answered-without-settle#3 unknown:window-closed#3 running#3?
     ended.other                     unknown:lapsed        unknown:doubted       unknown:answered-without-settle unknown:window-closed unknown:quarantined
     ended.coupled                   as-it-is              as-it-is              unknown:answered-without-settle as-it-is              as-it-is
-    ended.keyed                     as-it-is              as-it-is              unknown:answered-without-settle unknown:window-closed as-it-is
+    ended.keyed                     running#3?            running#3?            unknown:answered-without-settle#3 unknown:window-closed#3 running#3?
     unknown.lapsed                  as-it-is              unknown:doubted       unknown:answered-without-settle unknown:window-closed unknown:quarantined
     unknown.doubted                 as-it-is              as-it-is              as-it-is                        as-it-is              as-it-is
     unknown.answered-without-settle as-it-is              as-it-is              as-it-is                        as-it-is              as-it-is
@@ -105,6 +120,21 @@ const DOUBT: &str = "
     past.operator                   !settled-by-operator  !settled-by-operator  !settled-by-operator            !settled-by-operator  !settled-by-operator
     spent                           !expired              !expired              !expired                        !expired              !expired
     spent-past                      !expired              !expired              !expired                        !expired              !expired
+    doubted.keyed                   running#3?            running#3?            unknown:answered-without-settle#3? unknown:window-closed#3? running#3?
+    lapsed-doubted.keyed            as-it-is              as-it-is              unknown:answered-without-settle#3? unknown:window-closed#3? as-it-is
+    unknown-doubted.keyed           as-it-is              as-it-is              as-it-is                        as-it-is              as-it-is
+    closed.keyed                    running#3?            running#3?            unknown:answered-without-settle#3? unknown:window-closed#3? running#3?
+    lapsed-closed.keyed             as-it-is              as-it-is              unknown:answered-without-settle#3? unknown:window-closed#3? as-it-is
+    unknown-closed.keyed            as-it-is              as-it-is              as-it-is                        as-it-is              as-it-is
+    done.keyed                      !done                 !done                 !done                           !done                 !done
+    over.keyed                      !done                 !done                 !done                           !done                 !done
+    refused.keyed                   !done                 !done                 !done                           !done                 !done
+    past.keyed                      !done                 !done                 !done                           !done                 !done
+    spent-doubted.keyed             !expired              !expired              !expired                        !expired              !expired
+    spent-closed.keyed              !expired              !expired              !expired                        !expired              !expired
+    spent.keyed                     !expired              !expired              !expired                        !expired              !expired
+    spent-refused.keyed             !expired              !expired              !expired                        !expired              !expired
+    spent-past.keyed                !expired              !expired              !expired                        !expired              !expired
 ";
 
 #[test]
@@ -127,10 +157,10 @@ const ENDED: &str = "
     absent                          as-it-is                        as-it-is
     running.other                   running                         as-it-is
     running.coupled                 running                         as-it-is
-    running.keyed                   running                         as-it-is
+    running.keyed                   running#3                       as-it-is
     lapsed.other                    running                         as-it-is
     lapsed.coupled                  running                         as-it-is
-    lapsed.keyed                    running                         as-it-is
+    lapsed.keyed                    running#3                       as-it-is
     ended.other                     as-it-is                        as-it-is
     ended.coupled                   as-it-is                        as-it-is
     ended.keyed                     as-it-is                        as-it-is
@@ -151,6 +181,21 @@ const ENDED: &str = "
     past.operator                   as-it-is                        as-it-is
     spent                           as-it-is                        as-it-is
     spent-past                      as-it-is                        as-it-is
+    doubted.keyed                   running#3?                      as-it-is
+    lapsed-doubted.keyed            running#3?                      as-it-is
+    closed.keyed                    running#3?                      as-it-is
+    lapsed-closed.keyed             running#3?                      as-it-is
+    unknown-doubted.keyed           unknown:window-closed#3?        as-it-is
+    unknown-closed.keyed            unknown:window-closed#3?        as-it-is
+    done.keyed                      as-it-is                        as-it-is
+    over.keyed                      as-it-is                        as-it-is
+    refused.keyed                   as-it-is                        as-it-is
+    past.keyed                      as-it-is                        as-it-is
+    spent-doubted.keyed             as-it-is                        as-it-is
+    spent-closed.keyed              as-it-is                        as-it-is
+    spent.keyed                     as-it-is                        as-it-is
+    spent-refused.keyed             as-it-is                        as-it-is
+    spent-past.keyed                as-it-is                        as-it-is
 ";
 
 #[test]

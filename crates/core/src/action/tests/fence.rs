@@ -34,13 +34,13 @@ const SHOWN: &str = "
     absent                          !absent               !absent
     running.other                   held                  done
     running.coupled                 held                  done
-    running.keyed                   held                  done
+    running.keyed                   held                  done#3
     lapsed.other                    held                  done
     lapsed.coupled                  held                  done
-    lapsed.keyed                    held                  done
+    lapsed.keyed                    held                  done#3
     ended.other                     held                  done
     ended.coupled                   held                  done
-    ended.keyed                     held                  done
+    ended.keyed                     held                  done#3
     unknown.lapsed                  !unknown              !unknown
     unknown.doubted                 !unknown              !unknown
     unknown.answered-without-settle held                  done
@@ -58,6 +58,21 @@ const SHOWN: &str = "
     past.operator                   !settled-by-operator  !settled-by-operator
     spent                           !expired              !expired
     spent-past                      !expired              !expired
+    doubted.keyed                   held                  done#3?
+    lapsed-doubted.keyed            held                  done#3?
+    closed.keyed                    held                  done#3?
+    lapsed-closed.keyed             held                  done#3?
+    unknown-doubted.keyed           !unknown              !unknown
+    unknown-closed.keyed            !unknown              !unknown
+    done.keyed                      !done                 !done
+    over.keyed                      !done                 !done
+    refused.keyed                   !done                 !done
+    past.keyed                      !done                 !done
+    spent-doubted.keyed             !expired              !expired
+    spent-closed.keyed              !expired              !expired
+    spent.keyed                     !expired              !expired
+    spent-refused.keyed             !expired              !expired
+    spent-past.keyed                !expired              !expired
 ";
 
 #[test]

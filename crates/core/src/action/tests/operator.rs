@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use crate::action::tests::catalogue::{
-    ATTEMPT, Case, FROZEN, MINE, NOW, OTHERS, OVER, effect_name, ended, receipt, record, states, unheld, unknown,
+    ATTEMPT, Case, FROZEN, MINE, NOW, OTHERS, OVER, doubted, effect_name, ended, receipt, record, states, unheld,
+    unknown,
 };
 use crate::action::tests::tables::{check, written};
 use crate::action::{Confirmation, Refused, Verdict, Write, resolve};
@@ -13,7 +14,7 @@ use crate::record::tests::{EFFECTS, WHYS};
 use crate::record::{Author, LeaseId, State};
 use crate::time::Now;
 
-const COLUMNS: [&str; 4] = ["happened", "happened-stopped", "did-not", "did-not-stopped"];
+const COLUMNS: [&str; 6] = ["happened", "happened-stopped", "did-not", "did-not-stopped", "anew", "anew-stopped"];
 const DAY: Duration = Duration::from_hours(24);
 const VERSION: u64 = 7;
 
@@ -24,6 +25,8 @@ fn verdict(column: &str) -> (Verdict, Confirmation) {
         "happened-stopped" => (happened, Confirmation::OwnerStopped),
         "did-not" => (Verdict::DidNotHappen, Confirmation::None),
         "did-not-stopped" => (Verdict::DidNotHappen, Confirmation::OwnerStopped),
+        "anew" => (Verdict::SendAnew, Confirmation::None),
+        "anew-stopped" => (Verdict::SendAnew, Confirmation::OwnerStopped),
         other => panic!("no column {other}"),
     }
 }
@@ -51,6 +54,9 @@ fn ages() -> Vec<Case> {
             let name = effect_name(effect);
             add(format!("running.{name}@{age}"), record(effect, State::Running, age));
         }
+        for (name, open_for) in [("open", Duration::from_millis(1)), ("closed", Duration::ZERO)] {
+            add(format!("{name}.keyed@{age}"), doubted(record(Effect::KeyedUpstream, State::Running, age), open_for));
+        }
         let mut doubted = record(Effect::Coupled, State::Running, age);
         doubted.lease.until = NOW.min(doubted.lease.until);
         add(format!("doubted.coupled@{age}"), doubted);
@@ -66,19 +72,31 @@ fn ages() -> Vec<Case> {
 
 /// The cells of one age; they are the same for every state of one kind, as PROTOCOL makes no difference between them.
 const AGES: &str = "
-    state        happened       happened-stopped  did-not             did-not-stopped
-    held@29      !owner-alive   done:operator     !owner-alive        !may-still-arrive
-    held@30      done:operator  done:operator     !owner-not-stopped  !may-still-arrive
-    held@59      done:operator  done:operator     !owner-not-stopped  !may-still-arrive
-    held@60      done:operator  done:operator     !owner-not-stopped  absent
-    ended@29     done:operator  done:operator     !may-still-arrive   !may-still-arrive
-    ended@30     done:operator  done:operator     !may-still-arrive   !may-still-arrive
-    ended@59     done:operator  done:operator     !may-still-arrive   !may-still-arrive
-    ended@60     done:operator  done:operator     absent              absent
-    forgotten@29 done:operator  done:operator     !owner-not-stopped  !may-still-arrive
-    forgotten@30 done:operator  done:operator     !owner-not-stopped  !may-still-arrive
-    forgotten@59 done:operator  done:operator     !owner-not-stopped  !may-still-arrive
-    forgotten@60 done:operator  done:operator     !owner-not-stopped  absent
+    state        happened       happened-stopped  did-not             did-not-stopped    anew                anew-stopped
+    held@29      !owner-alive   done:operator     !owner-alive        !may-still-arrive  !owner-alive        !may-still-arrive
+    held@30      done:operator  done:operator     !owner-not-stopped  !may-still-arrive  !owner-not-stopped  !may-still-arrive
+    held@59      done:operator  done:operator     !owner-not-stopped  !may-still-arrive  !owner-not-stopped  !may-still-arrive
+    held@60      done:operator  done:operator     !owner-not-stopped  absent             !owner-not-stopped  !not-keyed
+    ended@29     done:operator  done:operator     !may-still-arrive   !may-still-arrive  !may-still-arrive   !may-still-arrive
+    ended@30     done:operator  done:operator     !may-still-arrive   !may-still-arrive  !may-still-arrive   !may-still-arrive
+    ended@59     done:operator  done:operator     !may-still-arrive   !may-still-arrive  !may-still-arrive   !may-still-arrive
+    ended@60     done:operator  done:operator     absent              absent             !not-keyed          !not-keyed
+    forgotten@29 done:operator  done:operator     !owner-not-stopped  !may-still-arrive  !owner-not-stopped  !may-still-arrive
+    forgotten@30 done:operator  done:operator     !owner-not-stopped  !may-still-arrive  !owner-not-stopped  !may-still-arrive
+    forgotten@59 done:operator  done:operator     !owner-not-stopped  !may-still-arrive  !owner-not-stopped  !may-still-arrive
+    forgotten@60 done:operator  done:operator     !owner-not-stopped  absent             !owner-not-stopped  !not-keyed
+    keyed@29     !owner-alive      done:operator#3   !owner-alive        !may-still-arrive    !owner-alive        !may-still-arrive
+    keyed@30     done:operator#3   done:operator#3   !owner-not-stopped  !may-still-arrive    !owner-not-stopped  !may-still-arrive
+    keyed@59     done:operator#3   done:operator#3   !owner-not-stopped  !may-still-arrive    !owner-not-stopped  !may-still-arrive
+    keyed@60     done:operator#3   done:operator#3   !owner-not-stopped  spent#3?             !owner-not-stopped  spent#4
+    open@29      !owner-alive      done:operator#3?  !owner-alive        !may-still-arrive    !owner-alive        !may-still-arrive
+    open@30      done:operator#3?  done:operator#3?  !owner-not-stopped  !may-still-arrive    !owner-not-stopped  !may-still-arrive
+    open@59      done:operator#3?  done:operator#3?  !owner-not-stopped  !may-still-arrive    !owner-not-stopped  !may-still-arrive
+    open@60      done:operator#3?  done:operator#3?  !owner-not-stopped  spent#3?             !owner-not-stopped  spent#4
+    closed@29    !owner-alive      done:operator#3?  !owner-alive        !may-still-arrive    !owner-alive        !may-still-arrive
+    closed@30    done:operator#3?  done:operator#3?  !owner-not-stopped  !may-still-arrive    !owner-not-stopped  !may-still-arrive
+    closed@59    done:operator#3?  done:operator#3?  !owner-not-stopped  !may-still-arrive    !owner-not-stopped  !may-still-arrive
+    closed@60    done:operator#3?  done:operator#3?  !owner-not-stopped  !window-closed       !owner-not-stopped  spent#4
 ";
 
 #[test]
@@ -87,6 +105,9 @@ fn an_operator_s_word_at_every_age_of_what_is_in_doubt() {
         let (name, age) = case.name.split_once('@').unwrap();
         let kind = match name {
             "quarantined.ended" => "forgotten",
+            "running.keyed" => "keyed",
+            "open.keyed" => "open",
+            "closed.keyed" => "closed",
             name if name.contains("ended") => "ended",
             _ => "held",
         };
@@ -98,34 +119,49 @@ fn an_operator_s_word_at_every_age_of_what_is_in_doubt() {
 }
 
 const ELSE: &str = "
-    state                           happened       happened-stopped  did-not             did-not-stopped
-    absent                          !absent        !absent           !absent             !absent
-    running.other                   !owner-alive   done:operator     !owner-alive        !may-still-arrive
-    running.coupled                 !owner-alive   done:operator     !owner-alive        !may-still-arrive
-    running.keyed                   !owner-alive   done:operator     !owner-alive        !may-still-arrive
-    lapsed.other                    done:operator  done:operator     !owner-not-stopped  !may-still-arrive
-    lapsed.coupled                  done:operator  done:operator     !owner-not-stopped  !may-still-arrive
-    lapsed.keyed                    done:operator  done:operator     !owner-not-stopped  !may-still-arrive
-    ended.other                     done:operator  done:operator     !may-still-arrive   !may-still-arrive
-    ended.coupled                   done:operator  done:operator     !may-still-arrive   !may-still-arrive
-    ended.keyed                     done:operator  done:operator     !may-still-arrive   !may-still-arrive
-    unknown.lapsed                  done:operator  done:operator     !owner-not-stopped  !may-still-arrive
-    unknown.doubted                 done:operator  done:operator     !owner-not-stopped  !may-still-arrive
-    unknown.answered-without-settle done:operator  done:operator     !owner-not-stopped  !may-still-arrive
-    unknown.window-closed           done:operator  done:operator     !owner-not-stopped  !may-still-arrive
-    unknown.quarantined             done:operator  done:operator     !owner-not-stopped  !may-still-arrive
-    done.owner                      !done          !done             !done               !done
-    done.operator                   !done          !done             !done               !done
-    done-refuse.owner               !done          !done             !done               !done
-    done-refuse.operator            !done          !done             !done               !done
-    over.owner                      !expired       !expired          !expired            !expired
-    over.operator                   !expired       !expired          !expired            !expired
-    refused.owner                   !expired       !expired          !expired            !expired
-    refused.operator                !expired       !expired          !expired            !expired
-    past.owner                      !expired       !expired          !expired            !expired
-    past.operator                   !expired       !expired          !expired            !expired
-    spent                           !expired       !expired          !expired            !expired
-    spent-past                      !expired       !expired          !expired            !expired
+    state                           happened       happened-stopped  did-not             did-not-stopped    anew                anew-stopped
+    absent                          !absent        !absent           !absent             !absent            !absent             !absent
+    running.other                   !owner-alive   done:operator     !owner-alive        !may-still-arrive  !owner-alive        !may-still-arrive
+    running.coupled                 !owner-alive   done:operator     !owner-alive        !may-still-arrive  !owner-alive        !may-still-arrive
+    running.keyed                   !owner-alive   done:operator#3   !owner-alive        !may-still-arrive  !owner-alive        !may-still-arrive
+    lapsed.other                    done:operator  done:operator     !owner-not-stopped  !may-still-arrive  !owner-not-stopped  !may-still-arrive
+    lapsed.coupled                  done:operator  done:operator     !owner-not-stopped  !may-still-arrive  !owner-not-stopped  !may-still-arrive
+    lapsed.keyed                    done:operator#3 done:operator#3   !owner-not-stopped  !may-still-arrive  !owner-not-stopped  !may-still-arrive
+    ended.other                     done:operator  done:operator     !may-still-arrive   !may-still-arrive  !may-still-arrive   !may-still-arrive
+    ended.coupled                   done:operator  done:operator     !may-still-arrive   !may-still-arrive  !may-still-arrive   !may-still-arrive
+    ended.keyed                     done:operator#3 done:operator#3   !may-still-arrive   !may-still-arrive  !may-still-arrive   !may-still-arrive
+    unknown.lapsed                  done:operator  done:operator     !owner-not-stopped  !may-still-arrive  !owner-not-stopped  !may-still-arrive
+    unknown.doubted                 done:operator  done:operator     !owner-not-stopped  !may-still-arrive  !owner-not-stopped  !may-still-arrive
+    unknown.answered-without-settle done:operator  done:operator     !owner-not-stopped  !may-still-arrive  !owner-not-stopped  !may-still-arrive
+    unknown.window-closed           done:operator  done:operator     !owner-not-stopped  !may-still-arrive  !owner-not-stopped  !may-still-arrive
+    unknown.quarantined             done:operator  done:operator     !owner-not-stopped  !may-still-arrive  !owner-not-stopped  !may-still-arrive
+    done.owner                      !done          !done             !done               !done              !done               !done
+    done.operator                   !done          !done             !done               !done              !done               !done
+    done-refuse.owner               !done          !done             !done               !done              !done               !done
+    done-refuse.operator            !done          !done             !done               !done              !done               !done
+    over.owner                      !expired       !expired          !expired            !expired           !expired            !expired
+    over.operator                   !expired       !expired          !expired            !expired           !expired            !expired
+    refused.owner                   !expired       !expired          !expired            !expired           !expired            !expired
+    refused.operator                !expired       !expired          !expired            !expired           !expired            !expired
+    past.owner                      !expired       !expired          !expired            !expired           !expired            !expired
+    past.operator                   !expired       !expired          !expired            !expired           !expired            !expired
+    spent                           !expired       !expired          !expired            !expired           !expired            !expired
+    spent-past                      !expired       !expired          !expired            !expired           !expired            !expired
+    doubted.keyed                   !owner-alive   done:operator#3?  !owner-alive        !may-still-arrive    !owner-alive        !may-still-arrive
+    closed.keyed                    !owner-alive   done:operator#3?  !owner-alive        !may-still-arrive    !owner-alive        !may-still-arrive
+    lapsed-doubted.keyed            done:operator#3? done:operator#3?  !owner-not-stopped  !may-still-arrive    !owner-not-stopped  !may-still-arrive
+    lapsed-closed.keyed             done:operator#3? done:operator#3?  !owner-not-stopped  !may-still-arrive    !owner-not-stopped  !may-still-arrive
+    unknown-doubted.keyed           done:operator#3? done:operator#3?  !owner-not-stopped  !may-still-arrive    !owner-not-stopped  !may-still-arrive
+    unknown-closed.keyed            done:operator#3? done:operator#3?  !owner-not-stopped  !may-still-arrive    !owner-not-stopped  !may-still-arrive
+    spent-closed.keyed              done:operator#3? done:operator#3?  !owner-not-stopped  !may-still-arrive    !owner-not-stopped  !may-still-arrive
+    done.keyed                      !done          !done             !done               !done                !done               !done
+    over.keyed                      !expired       !expired          !expired            !expired             !expired            !expired
+    refused.keyed                   !expired       !expired          !expired            !expired             !expired            !expired
+    past.keyed                      !expired       !expired          !expired            !expired             !expired            !expired
+    spent-doubted.keyed             !expired       !expired          !expired            !expired             !expired            !expired
+    spent.keyed                     !expired       !expired          !expired            !expired             !expired            !expired
+    spent-refused.keyed             !expired       !expired          !expired            !expired             !expired            !expired
+    spent-past.keyed                !expired       !expired          !expired            !expired             !expired            !expired
 ";
 
 #[test]

@@ -9,8 +9,8 @@ use proptest::test_runner::TestCaseResult;
 
 use crate::action::tests::catalogue::{DIFFERENT, ELSEWHERE, HOME, SAME, claim, receipt};
 use crate::action::{
-    Completed, Confirmation, Decision, Refused, Verdict, Write, complete, decide, doubt, end_lease, release, renew,
-    resolve, sweep,
+    Completed, Confirmation, Decision, Refused, Verdict, Write, complete, decide, doubt, end_lease, leaves_upstream,
+    release, renew, resolve, sweep,
 };
 use crate::claim::{Claim, Draft};
 use crate::policy::{Effect, Expiry, Policy};
@@ -90,7 +90,9 @@ struct World {
 
 impl World {
     fn new(expiry: Expiry) -> Self {
-        let policy = Policy { retention: Duration::from_secs(60), expiry, ..Policy::default() };
+        // A window that never closes here: `upstream` has those that do.
+        let window = Duration::from_hours(24 * 365);
+        let policy = Policy { retention: Duration::from_secs(60), expiry, window, ..Policy::default() };
         Self {
             now: 1_000,
             frozen: None,
@@ -156,7 +158,12 @@ impl World {
         if self.frozen.is_some() {
             let settled = before.is_some_and(|b| matches!(b.state, State::Done { .. } | State::Spent { .. }));
             let fell_due = before.and_then(Record::sweep_at).is_some_and(|due| due <= self.clock().expiry_at);
-            prop_assert!(!settled || fell_due || before == self.record.as_ref(), "expired on a clock in doubt");
+            let spent = before
+                .is_some_and(|before| before.keyed.is_some() && before.standing(self.clock()) == Standing::Absent);
+            prop_assert!(
+                !settled || fell_due || spent || before == self.record.as_ref(),
+                "expired on a clock in doubt"
+            );
         }
         Ok(())
     }
@@ -170,12 +177,15 @@ impl World {
             Barrier::Receipt { until } => until <= now.expiry_at,
         };
         let (decision, write) = decide(self.record.as_ref(), &claim, now);
+        if decision == Decision::Execute && leaves_upstream(self.record.as_ref(), effect) {
+            return Ok(());
+        }
         match (decision, write) {
-            (Decision::Execute, Some(Write::Claim { version, claimed_at })) => {
+            (Decision::Execute, Some(Write::Claim { version, claimed_at, keyed: inherited })) => {
                 prop_assert!(free, "a second effect behind {:?}", self.barrier);
                 let lease = LeaseId::from_bytes(u128::try_from(self.leases.len()).unwrap().to_be_bytes());
                 let policy = Policy { effect, ..self.policy.clone() };
-                let draft = Draft { version, claimed_at, ..Draft::new(&claim, &policy, lease, Some(HOME)) };
+                let draft = Draft { version, claimed_at, inherited, ..Draft::new(&claim, &policy, lease, Some(HOME)) };
                 let record = draft.at(now.at, quarantine.then_some(now.at));
                 self.leases.push(lease);
                 self.barrier = match record.state {
@@ -241,10 +251,24 @@ impl World {
     }
 
     fn release(&mut self, lease: LeaseId) -> TestCaseResult {
-        let Ok(write) = release(self.record.as_ref(), lease) else { return Ok(()) };
+        let Ok(write) = release(self.record.as_ref(), lease, at(self.now)) else { return Ok(()) };
         self.own(lease)?;
-        prop_assert_eq!(write, Write::Delete);
-        (self.record, self.barrier) = (None, Barrier::Open);
+        let keyed = self.record.as_ref().is_some_and(|record| record.keyed.is_some());
+        match write {
+            Write::Put(record) => {
+                prop_assert!(keyed, "a release leaves {:?}", record);
+                self.barrier = match record.state {
+                    State::Spent { .. } => Barrier::Open,
+                    _ => Barrier::Run { heals: true, until: record.lease.until },
+                };
+                self.record = Some(record);
+            }
+            Write::Delete => {
+                prop_assert!(!keyed, "a generation is forgotten");
+                (self.record, self.barrier) = (None, Barrier::Open);
+            }
+            Write::Claim { .. } => prop_assert!(false, "a release claims nothing"),
+        }
         Ok(())
     }
 
@@ -273,9 +297,12 @@ impl World {
         prop_assert!(!stale, "a word about an older version won");
         prop_assert!(!matches!(self.barrier, Barrier::Open | Barrier::Receipt { .. }), "settled what is not in doubt");
         match write {
-            Write::Put(record) => {
-                self.barrier = Barrier::Receipt { until: self.receipt_until() };
-                self.record = Some(record);
+            Write::Put(after) => {
+                self.barrier = match after.state {
+                    State::Spent { .. } => Barrier::Open,
+                    _ => Barrier::Receipt { until: self.receipt_until() },
+                };
+                self.record = Some(after);
             }
             Write::Delete => {
                 prop_assert!(at(self.now) >= record.lease.attempt_until, "it may still arrive");

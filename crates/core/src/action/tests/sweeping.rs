@@ -38,6 +38,21 @@ const SWEEPS: &str = "
     past.operator                   absent    -
     spent                           -         -
     spent-past                      absent    -
+    doubted.keyed                   -         -
+    lapsed-doubted.keyed            -         -
+    unknown-doubted.keyed           -         -
+    closed.keyed                    -         -
+    lapsed-closed.keyed             -         -
+    unknown-closed.keyed            -         -
+    done.keyed                      -         -
+    over.keyed                      spent#4   -
+    refused.keyed                   spent#4   -
+    past.keyed                      spent#4   -
+    spent-doubted.keyed             -         -
+    spent-closed.keyed              -         -
+    spent.keyed                     -         -
+    spent-refused.keyed             -         -
+    spent-past.keyed                -         -
 ";
 
 #[test]

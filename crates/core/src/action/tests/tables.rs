@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use crate::action::tests::catalogue::Case;
 use crate::action::{Decision, Write};
-use crate::record::{Author, Record, State};
+use crate::policy::Effect;
+use crate::record::{Author, Keyed, Record, State};
 
 /// Compares `table` with the answers of `event`, which is called for every state and every column.
 ///
@@ -36,20 +37,26 @@ pub(super) fn check(table: &str, columns: &[&str], states: &[Case], event: impl 
     assert_eq!(faults, Vec::<String>::new());
 }
 
+/// The generation in a cell, where there is one: `#3`, and `#3?` where a run of it is in doubt.
+fn generation(keyed: Option<Keyed>) -> String {
+    keyed.map_or(String::new(), |keyed| format!("#{}{}", keyed.generation, if keyed.doubt { "?" } else { "" }))
+}
+
 /// A decision in a cell: `execute:new` on nothing, `execute:over` in the place of what expired, `execute:takeover` to
-/// go on with the same action; `+mark` where the lapse is made visible.
+/// go on with the same action, each with its generation; `+mark` where the lapse is made visible.
 pub(super) fn decided(before: Option<&Record>, (decision, write): (Decision, Option<Write>)) -> String {
     let next = before.map_or(1, |record| record.version + 1);
     let word = match decision {
         Decision::Execute => match write {
-            Some(Write::Claim { version, claimed_at }) => {
+            Some(Write::Claim { version, claimed_at, keyed }) => {
                 assert_eq!(version, next);
+                let generation = generation(keyed);
                 match (before, claimed_at) {
-                    (None, None) => return "execute:new".to_owned(),
-                    (Some(_), None) => return "execute:over".to_owned(),
+                    (None, None) => return format!("execute:new{generation}"),
+                    (Some(_), None) => return format!("execute:over{generation}"),
                     (Some(record), Some(first)) => {
                         assert_eq!(first, record.claimed_at);
-                        return "execute:takeover".to_owned();
+                        return format!("execute:takeover{generation}");
                     }
                     (None, Some(_)) => panic!("nothing to go on with"),
                 }
@@ -80,6 +87,7 @@ pub(super) fn decided(before: Option<&Record>, (decision, write): (Decision, Opt
         None => word,
         Some(Write::Put(after)) => {
             same_action(before, &after);
+            assert_eq!(before.and_then(|before| before.keyed), after.keyed);
             format!("{word}+mark")
         }
         Some(other) => panic!("{word} writes {other:?}"),
@@ -91,13 +99,14 @@ pub(super) fn written(before: Option<&Record>, write: &Write) -> String {
     match write {
         Write::Put(after) => {
             same_action(before, after);
-            match &after.state {
+            let word = match &after.state {
                 State::Running => "running".to_owned(),
                 State::Unknown { why, .. } => format!("unknown:{}", why.as_str()),
                 State::Done { author: Author::Owner, .. } => "done".to_owned(),
                 State::Done { author: Author::Operator, .. } => "done:operator".to_owned(),
                 State::Spent { .. } => "spent".to_owned(),
-            }
+            };
+            word + &generation(after.keyed)
         }
         Write::Delete => "absent".to_owned(),
         Write::Claim { .. } => panic!("only a claim claims"),
@@ -113,4 +122,7 @@ fn same_action(before: Option<&Record>, after: &Record) {
     assert_eq!(after.fingerprint, before.fingerprint);
     assert_eq!(after.effect, before.effect);
     assert_eq!(after.claimed_at, before.claimed_at);
+    assert_eq!(after.keyed.is_some(), after.effect == Effect::KeyedUpstream);
+    let spans = |record: &Record| record.keyed.map(|keyed| (keyed.window, keyed.attempt_limit));
+    assert_eq!(spans(after), spans(before));
 }

@@ -48,12 +48,22 @@ pub(super) fn new(
             New::put(draft.at(now, None))
         }
         (Fault::TimesFromElsewhere, New::Claim(draft)) => New::put(draft.at(now.minus(MILLISECOND), quarantine_before)),
+        (Fault::ForgetsGenerations, New::Put(record)) if record.keyed.is_some() && is_spent(&record) => New::Delete,
         (_, New::Put(record)) => New::put(put(fault, Record::clone(&record))),
         (_, new) => new,
     }
 }
 
+fn is_spent(record: &Record) -> bool {
+    matches!(record.state, State::Spent { .. })
+}
+
 fn put(fault: Fault, mut record: Record) -> Record {
+    if let Some(keyed) = &mut record.keyed
+        && fault == Fault::ForgetsDoubts
+    {
+        keyed.doubt = false;
+    }
     if fault == Fault::ForgetsHolders {
         record.lease.holder = None;
     }

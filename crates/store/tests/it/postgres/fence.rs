@@ -51,9 +51,12 @@ const fn refused_as(refused: Refused) -> &'static str {
         Refused::Absent => "CF003",
         Refused::OtherLease | Refused::Unknown => "CF001",
         Refused::Done | Refused::SettledByOperator | Refused::Expired => "CF002",
-        Refused::Changed | Refused::OwnerAlive { .. } | Refused::OwnerNotStopped | Refused::MayStillArrive { .. } => {
-            "no call of an application's"
-        }
+        Refused::Changed
+        | Refused::OwnerAlive { .. }
+        | Refused::OwnerNotStopped
+        | Refused::MayStillArrive { .. }
+        | Refused::WindowClosed
+        | Refused::NotKeyed => "no call of an application's",
     }
 }
 
