@@ -32,9 +32,7 @@ fn the_least_that_is_a_profile_says_nothing_else() {
     assert_eq!((profile.window, profile.marker, profile.answers.len()), (None, None, 0));
 }
 
-#[test]
-fn all_faults_are_told_at_once_with_their_paths() {
-    let file = r#"
+const FAULTY: &str = r#"
 id = "Mine!"
 version = 0
 wait_min = "soon"
@@ -68,6 +66,9 @@ record = "yes"
 method = "DELETE"
 url = "https://elsewhere.example/{key}"
 "#;
+
+#[test]
+fn all_faults_are_told_at_once_with_their_paths() {
     let wanted = [
         "id",
         "version",
@@ -99,8 +100,8 @@ url = "https://elsewhere.example/{key}"
         "lookup.note",
         "colour",
     ];
-    assert_eq!(paths(file), wanted);
-    let message = parse(file).unwrap_err().to_string();
+    assert_eq!(paths(FAULTY), wanted);
+    let message = parse(FAULTY).unwrap_err().to_string();
     assert!(message.starts_with(&format!("the profile has {} faults\n", wanted.len())), "{message}");
     assert!(message.contains("colour: unknown setting; accepted: one of "), "{message}");
 }
