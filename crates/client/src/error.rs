@@ -37,6 +37,9 @@ pub enum ClientError {
     /// No TLS can be spoken.
     #[error("tls: {0}")]
     Tls(String),
+    /// The operating system gives no thread to run on.
+    #[error("no thread to run on: {0}")]
+    Runtime(String),
     /// The operating system gives no randomness.
     #[error("the operating system gives no randomness: {0}")]
     Random(String),

@@ -6,21 +6,25 @@
 
 #![forbid(unsafe_code)]
 
+mod blocking;
 mod client;
 mod deliver;
 mod error;
 mod http;
 mod journal;
+mod layer;
 mod outcome;
 pub mod profiles;
 mod recover;
 mod secret;
 mod transport;
 
+pub use self::blocking::BlockingClient;
 pub use self::client::{ATTEMPT_LIMIT, Client, Wish};
 pub use self::deliver::{Progress, Watch, unwatched};
 pub use self::error::ClientError;
 pub use self::http::Http;
+pub use self::layer::{Intended, IntentLayer, Intents, LayerError};
 pub use self::outcome::Outcome;
 pub use self::recover::Ask;
 pub use self::transport::{ANSWER_BYTES_MAX, Heard, Outgoing, Sending, Transport};

@@ -55,7 +55,7 @@ fn draft(name: &str, body: &str) -> Draft {
     }
 }
 
-fn order(name: &str) -> Wish {
+pub(crate) fn order(name: &str) -> Wish {
     Wish::new(draft(name, ORDER))
 }
 
@@ -63,7 +63,7 @@ async fn sent(client: &Client, wish: &Wish) -> Outcome {
     client.send(wish, Duration::ZERO).await.unwrap()
 }
 
-fn word(outcome: &Outcome) -> &'static str {
+pub(crate) fn word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Succeeded { .. } => "succeeded",
         Outcome::Refused { .. } => "refused",

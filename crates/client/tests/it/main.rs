@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops there")]
 
+mod doors;
 mod files;
 mod intents;
 mod peer;
