@@ -283,7 +283,7 @@ fn every_statement_finds_its_rows_by_an_index() {
     let directory = TempDir::new().unwrap();
     drop(open(&directory));
     let conn = outside(&directory);
-    let named = "main.counterfoil_record USING";
+    let (named, intents) = ("main.counterfoil_record USING", "main.counterfoil_intent USING");
     for (statement, wanted) in [
         (super::rows::SELECT, format!("SEARCH {named} INDEX sqlite_autoindex")),
         (super::rows::UPDATE, format!("SEARCH {named} INDEX sqlite_autoindex")),
@@ -293,6 +293,12 @@ fn every_statement_finds_its_rows_by_an_index() {
         (super::list::ALL, format!("SEARCH {named} INTEGER PRIMARY KEY")),
         (super::list::UNSETTLED, "INDEX counterfoil_record_unsettled".to_owned()),
         (super::list::NEXT, format!("SEARCH {named} COVERING INDEX sqlite_autoindex")),
+        (super::intents::SELECT, format!("SEARCH {intents} INDEX sqlite_autoindex")),
+        (super::intents::UPDATE, format!("SEARCH {intents} INDEX sqlite_autoindex")),
+        (super::intents::DELETE, format!("SEARCH {intents} INDEX sqlite_autoindex")),
+        (super::intents::DUE, format!("SEARCH {intents} INDEX counterfoil_intent_due (due_at<?)")),
+        (super::intents::NEXT, format!("SEARCH {intents} COVERING INDEX counterfoil_intent_due (due_at>?)")),
+        (super::intents::HELD, format!("SEARCH {intents} INDEX counterfoil_intent_held (holder=?)")),
     ] {
         let mut explained = conn.prepare(&format!("EXPLAIN QUERY PLAN {statement}")).unwrap();
         let mut steps = explained.raw_query();
