@@ -45,7 +45,7 @@ fn house(runs: &[Run], sent: &Arc<Mutex<Vec<String>>>) -> House {
         settings(terms()),
         handler(move |request: Request<Body>| {
             let run = runs.get(number.fetch_add(1, Ordering::SeqCst)).copied().unwrap_or(Run::Sends);
-            let keys = request.extensions().get::<ChildKeys>().cloned().expect("child keys");
+            let keys = request.extensions().get::<ChildKeys>().cloned().unwrap();
             if run == Run::Dawdles {
                 hands.lock().unwrap().as_ref().unwrap().advance(SENDS_FOR);
             }

@@ -182,9 +182,10 @@ impl Terms {
     /// What an upstream that has the effect by key must be known to do.
     fn judge_upstream(&self, section: &Section<'_>) {
         if self.effect.value != Effect::KeyedUpstream {
-            for (key, is_said) in
-                [("window", self.window.value.is_some()), ("in_progress", !self.in_progress.value.is_empty())]
-            {
+            let here = super::setting::Origin::File;
+            let window = self.window.origin == here && self.window.value.is_some();
+            let in_progress = self.in_progress.origin == here && !self.in_progress.value.is_empty();
+            for (key, is_said) in [("window", window), ("in_progress", in_progress)] {
                 if is_said {
                     let fault = "without effect = \"keyed-upstream\" no key is sent that could be remembered";
                     section.complain(key, fault, "effect = \"keyed-upstream\" beside it");

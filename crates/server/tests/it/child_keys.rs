@@ -156,8 +156,9 @@ impl World {
 }
 
 fn told(answer: &Answer) -> String {
-    let replayed = if answer.header("idempotent-replayed") == Some("true") { " replayed" } else { "" };
-    format!("{} {}{replayed}", answer.status(), answer.problem()).trim_end().to_owned()
+    let replayed = answer.header("idempotent-replayed") == Some("true");
+    let said = if replayed { "replayed".to_owned() } else { answer.problem() };
+    format!("{} {said}", answer.status()).trim_end().to_owned()
 }
 
 fn identity() -> Identity {
@@ -229,8 +230,10 @@ async fn a_run_that_died_with_its_process_is_taken_over_with_the_same_child_key(
     let world = World::start(&[]).await;
     let gate = Gate::new(world.store.clone()).unwrap();
     let path = "/orders".into();
-    let asked = Asked { method: Some(http::Method::POST), path, body: "{}".into(), ..Asked::default() };
-    let mut claim = Claim::new(identity(), asked, &Rule::bytes()).unwrap();
+    let headers = [(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"))];
+    let headers = headers.into_iter().collect();
+    let asked = Asked { method: Some(http::Method::POST), path, headers, body: "{}".into(), ..Asked::default() };
+    let mut claim = Claim::new(identity(), asked, &Rule::auto()).unwrap();
     let window = Duration::from_hours(24);
     let policy = Policy { effect: Effect::KeyedUpstream, window, ..Policy::default() };
     let Begun::Execute(mut permit) = gate.begin(&mut claim, &policy).await.unwrap() else { panic!("not granted") };

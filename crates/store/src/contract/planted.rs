@@ -133,7 +133,7 @@ impl Fault {
             &["spent-stays-until-its-time", "sweep-changes-no-decision", "generations-are-kept-for-ever"],
         ),
         (Self::ForgetsGenerations, &["generations-survive-their-ends"]),
-        (Self::ForgetsDoubts, &["generations-survive-their-ends", "child-keys-survive"]),
+        (Self::ForgetsDoubts, &["child-keys-survive"]),
         (Self::IgnoresQuarantine, &["quarantine-judges-claims", "quarantine-judges-take-overs"]),
         (Self::QuarantinesInsertsOnly, &["quarantine-judges-take-overs"]),
         (Self::JoinsIdentity, &["identity-parts-are-apart"]),
