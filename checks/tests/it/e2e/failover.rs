@@ -164,7 +164,12 @@ fn a_standby_that_takes_over_has_forgotten_nothing() {
         assert!(later == *end || !before.contains_key(key), "{key} was answered {end:?}, and later {later:?}");
         assert!(later == *end || later == End::Doubt || *end == End::Doubt, "{key}: {end:?}, {later:?}");
     }
-    assert!(before.len() >= ACTIONS && answers.len() >= before.len() + ACTIONS, "{} and {}", before.len(), answers.len());
+    assert!(
+        before.len() >= ACTIONS && answers.len() >= before.len() + ACTIONS,
+        "{} and {}",
+        before.len(),
+        answers.len()
+    );
 
     // It is the same store, and what no standby is sent works there, too.
     let standing = standby.psql(&name, &["SELECT id FROM counterfoil.store", "SELECT count(*) FROM counterfoil.held"]);

@@ -55,7 +55,8 @@ fn on_postgresql_the_application_runs_once() {
     let wire = runtime.block_on(postgres::trial::Wire::to(database.server().port())).expect("a wire");
     let world = World::new(&database.url(), &database.url_through(wire.port()));
 
-    for (call, (key, statement)) in [("claim", "counterfoil.claim("), ("completion", "counterfoil.put(")].iter().enumerate()
+    for (call, (key, statement)) in
+        [("claim", "counterfoil.claim("), ("completion", "counterfoil.put(")].iter().enumerate()
     {
         wire.lose_reply_of(statement);
         let first = world.order(key);
