@@ -78,7 +78,13 @@ async fn fill(store: &Arc<SqliteStore>, live: u64, expired: u64) -> Result<(), F
 }
 
 /// A finished record as the gate leaves it.
-fn done(claims: &Claims, key: &str, id: LeaseId, now: Timestamp, expires_at: Timestamp) -> Result<Record, Fault> {
+pub(crate) fn done(
+    claims: &Claims,
+    key: &str,
+    id: LeaseId,
+    now: Timestamp,
+    expires_at: Timestamp,
+) -> Result<Record, Fault> {
     let policy = &claims.policy;
     let lease = Lease {
         id,

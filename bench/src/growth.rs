@@ -167,7 +167,7 @@ async fn execute(store: Arc<ours::Sqlite>, window: Window, order: Order) -> Tall
 }
 
 /// Claims, measures that, and completes.
-async fn begin_and_complete(gate: Gate, window: Window, order: Order) -> Tally {
+pub(crate) async fn begin_and_complete(gate: Gate, window: Window, order: Order) -> Tally {
     let (mut keys, mut tally, receipt) = (Keys::new(order), Tally::default(), filling::receipt());
     let claims = match Claims::new() {
         Ok(claims) => claims,

@@ -1,6 +1,6 @@
 //! Counterfoil beside what people would write without it, on the same machine, in the same run.
 //!
-//! `cargo bench -p counterfoil-bench` prints five tables and a course of memory (about twelve minutes, the first time
+//! `cargo bench -p counterfoil-bench` prints six tables and a course of memory (about twenty minutes, the first time
 //! some more to fill a store and to build the peers); `-- --help` lists the options.
 //!
 //! How to read it: only **ratios inside one table** count. All rows of a table are measured one after the other in
@@ -28,6 +28,7 @@ mod machine;
 mod memory;
 mod options;
 mod ours;
+mod postgres;
 mod proxy;
 mod replay;
 mod sample;
@@ -83,6 +84,7 @@ fn measure(options: &Options) -> Result<(), Fault> {
             TableName::Http => http::table().run(options)?,
             TableName::Proxy => proxy::table(options).run(options)?,
             TableName::Memory => memory::measure(options)?,
+            TableName::Postgres => postgres::table(options).run(options)?,
         }
     }
     Ok(())

@@ -9,7 +9,8 @@ use crate::Fault;
 pub(crate) const USAGE: &str = "\
 usage: cargo bench -p counterfoil-bench -- [options]
 
-  --table NAME       create, replay, growth, http, proxy or memory; may be repeated (default: all six)
+  --table NAME       create, replay, growth, http, proxy, postgres or memory; may be repeated
+                     (default: all seven)
   --only TEXT        only rows whose name contains TEXT, and the rows that those are compared with
   --seconds S        how long each row is measured in each repetition (default 2)
   --repetitions N    how often every row is measured (default 5)
@@ -27,14 +28,16 @@ pub(crate) enum TableName {
     Http,
     Proxy,
     Memory,
+    Postgres,
 }
 
-const TABLES: [(&str, TableName); 6] = [
+const TABLES: [(&str, TableName); 7] = [
     ("create", TableName::Create),
     ("replay", TableName::Replay),
     ("growth", TableName::Growth),
     ("http", TableName::Http),
     ("proxy", TableName::Proxy),
+    ("postgres", TableName::Postgres),
     ("memory", TableName::Memory),
 ];
 
@@ -141,7 +144,7 @@ mod tests {
     #[test]
     fn the_command_line_is_read() {
         let all = options("--bench");
-        assert_eq!((all.tables.len(), all.repetitions, all.span.as_secs()), (6, 5, 2));
+        assert_eq!((all.tables.len(), all.repetitions, all.span.as_secs()), (7, 5, 2));
         assert_eq!(options("--table http --table replay").tables, [TableName::Http, TableName::Replay]);
         assert_eq!(options("--quick --seconds 0.5").span, Duration::from_millis(500));
         assert_eq!(options("--dir x").dir, Path::new("x"));

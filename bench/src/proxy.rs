@@ -10,7 +10,7 @@ mod server;
 use std::net::SocketAddr;
 use std::path::Path;
 
-pub(crate) use self::server::{Store, serve, start};
+pub(crate) use self::server::{Store, coupled, serve, start};
 
 use self::peer::{Peer, Program};
 use crate::Fault;

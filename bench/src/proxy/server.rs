@@ -7,12 +7,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use counterfoil_server::config::{Config, Flags};
 use counterfoil_server::{self as ours};
-use counterfoil_store::SqliteStore;
-use counterfoil_store::sqlite::Options;
+use counterfoil_store::postgres::Options as PostgresOptions;
+use counterfoil_store::sqlite::Options as SqliteOptions;
+use counterfoil_store::{PostgresStore, SqliteStore};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::http::child::{self, Child};
+use crate::http::client;
+use crate::load::{Load, Window};
+use crate::options::Options;
+use crate::postgres::application;
 use crate::{Fault, load};
 
 const ANSWER: &[u8] = b"HTTP/1.1 201 Created\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n\
@@ -24,6 +29,8 @@ const REQUEST_BYTES_MAX: usize = 64 * 1024;
 pub(crate) enum Store {
     Memory,
     Sqlite,
+    /// The one that a file beside it names, where the application commits the receipt.
+    Postgres,
 }
 
 /// Starts our proxy before `upstream`, with its files in `dir`.
@@ -31,26 +38,47 @@ pub(crate) fn start(store: Store, upstream: SocketAddr, dir: &Path) -> Result<Ch
     let word = match store {
         Store::Memory => "memory",
         Store::Sqlite => "sqlite",
+        Store::Postgres => "postgres",
     };
     Child::start(&format!("{word}@{upstream}"), dir)
+}
+
+/// Loads our proxy before an application that commits the receipt itself, both on the database at `url`.
+pub(crate) fn coupled(options: &Options, url: &str, connections: usize) -> Result<Load, Fault> {
+    let dir = tempfile::tempdir_in(&options.dir)?;
+    std::fs::write(dir.path().join(application::PLACE), url)?;
+    let application = Child::start("application@", dir.path())?;
+    let proxy = start(Store::Postgres, application.address(), dir.path())?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let asks = client::Asks::fresh(true);
+    let window = Window::begin(options);
+    runtime.block_on(client::run(proxy.address(), || proxy.usage(), connections, window, asks))
 }
 
 /// Serves until the standard input ends.
 pub(crate) fn serve(word: &str, upstream: &str, dir: &Path) -> Result<(), Fault> {
     match word {
         "upstream" => answering(),
-        "memory" => proxying(upstream, ours::Store::of(crate::ours::memory()), None),
+        "application" => application::serve(dir),
+        "memory" => proxying(upstream, "", ours::Store::of(crate::ours::memory()), None),
+        "postgres" => {
+            let url = std::fs::read_to_string(dir.join(application::PLACE))?;
+            let store = load::runtime()?.block_on(PostgresStore::open(&url, PostgresOptions::default()))?;
+            proxying(upstream, "effect = \"coupled\"\nhold = \"always\"\n", ours::Store::of(store), None)
+        }
         "sqlite" => {
-            let store = SqliteStore::open(dir.join("proxy.db"), Options::default())?;
-            proxying(upstream, ours::Store::of(store.clone()), Some(store))
+            let store = SqliteStore::open(dir.join("proxy.db"), SqliteOptions::default())?;
+            proxying(upstream, "", ours::Store::of(store.clone()), Some(store))
         }
         _ => Err(format!("there is no server `{word}`").into()),
     }
 }
 
 /// As `counterfoil serve` is by default, with one guarded operation.
-fn proxying(upstream: &str, store: ours::Store, sqlite: Option<Arc<SqliteStore>>) -> Result<(), Fault> {
-    let text = "[principal]\nfrom = \"none\"\n[[operation]]\nname = \"create-order\"\nmatch = \"POST /orders\"\n";
+fn proxying(upstream: &str, terms: &str, store: ours::Store, sqlite: Option<Arc<SqliteStore>>) -> Result<(), Fault> {
+    let text = format!(
+        "[principal]\nfrom = \"none\"\n[[operation]]\nname = \"create-order\"\nmatch = \"POST /orders\"\n{terms}"
+    );
     let flags = Flags {
         listen: Some("127.0.0.1:0".to_owned()),
         admin: Some("127.0.0.1:0".to_owned()),
@@ -58,7 +86,7 @@ fn proxying(upstream: &str, store: ours::Store, sqlite: Option<Arc<SqliteStore>>
         store: Some("memory:".to_owned()),
         principal: None,
     };
-    let config = Config::read(Some(text), &|_| None, &flags).map_err(|complaints| format!("{complaints:?}"))?;
+    let config = Config::read(Some(&text), &|_| None, &flags).map_err(|complaints| format!("{complaints:?}"))?;
     let runtime = load::runtime()?;
     let server = runtime.block_on(ours::Server::start_on(store, config))?;
     let address = server.address().socket().ok_or("the proxy has no port")?;

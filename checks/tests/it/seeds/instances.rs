@@ -1,5 +1,5 @@
-//! A shop behind three proxies that share one PostgreSQL: every attempt goes to one of them by chance, and the time is
-//! the server's, moved by the test.
+//! A shop behind three proxies that share one PostgreSQL or MariaDB: every attempt goes to one of them by chance, and the
+//! time is the server's, moved by the test.
 //!
 //! What does not belong here: the proxy as a process of its own (`proxied.rs`).
 
@@ -10,13 +10,7 @@ use counterfoil_server::{
     Server, Store,
     config::{Config, Flags, Listen},
 };
-use counterfoil_store::{
-    PostgresStore, RecordStore,
-    postgres::{
-        Options,
-        trial::{Database, Server as Postgres, TestTime},
-    },
-};
+use counterfoil_store::{MysqlStore, PostgresStore, RecordStore, mysql, postgres};
 use tokio::{
     runtime::Handle,
     sync::Notify,
@@ -45,20 +39,60 @@ impl Drop for Proxies {
     }
 }
 
+/// A database that holds a store, and its time.
+#[derive(Clone)]
+enum Base {
+    Postgres(postgres::trial::Database, postgres::trial::TestTime),
+    Mariadb(mysql::trial::Database, mysql::trial::TestTime),
+}
+
+impl Base {
+    async fn postgres() -> Self {
+        let server = postgres::trial::Server::shared().expect("PostgreSQL starts");
+        let database = server.with_store().await.expect("a database is made");
+        let time = postgres::trial::TestTime::of(&database).await.expect("the server answers");
+        Self::Postgres(database, time)
+    }
+
+    async fn mariadb() -> Self {
+        let server = mysql::trial::Server::shared().expect("MariaDB starts");
+        let database = server.with_store().await.expect("a database is made");
+        let time = mysql::trial::TestTime::of(&database).await.expect("the server answers");
+        Self::Mariadb(database, time)
+    }
+
+    async fn open(&self, connections: usize) -> Arc<dyn RecordStore> {
+        match self {
+            Self::Postgres(database, time) => {
+                let mut options = postgres::Options::default();
+                options.connections = connections;
+                options.clock = Arc::new(time.clock.clone());
+                PostgresStore::open(&database.url(), options).await.expect("the store opens")
+            }
+            Self::Mariadb(database, time) => {
+                let mut options = mysql::Options::default();
+                options.connections = connections;
+                options.clock = Arc::new(time.clock.clone());
+                MysqlStore::open(&database.url(), options).await.expect("the store opens")
+            }
+        }
+    }
+
+    async fn advance(&self, by: Duration) {
+        let moved = match self {
+            Self::Postgres(_, time) => time.advance(by).await,
+            Self::Mariadb(_, time) => time.advance(by).await,
+        };
+        moved.expect("the time can be moved");
+    }
+}
+
 pub(super) struct Instances {
-    database: Database,
-    time: TestTime,
+    base: Base,
     store: Arc<dyn RecordStore>,
     orders: Orders,
     upstream: SocketAddr,
     proxies: Arc<Proxies>,
-}
-
-async fn open(database: &Database, time: &TestTime, connections: usize) -> Arc<PostgresStore> {
-    let mut options = Options::default();
-    options.connections = connections;
-    options.clock = Arc::new(time.clock.clone());
-    PostgresStore::open(&database.url(), options).await.expect("the store opens")
 }
 
 fn config(upstream: SocketAddr) -> Config {
@@ -79,10 +113,10 @@ fn config(upstream: SocketAddr) -> Config {
 }
 
 /// An instance for each number of connections.
-async fn start(database: &Database, time: &TestTime, upstream: SocketAddr, connections: &[usize]) -> Arc<Proxies> {
+async fn start(base: &Base, upstream: SocketAddr, connections: &[usize]) -> Arc<Proxies> {
     let mut proxies = Proxies { addresses: Vec::new(), running: Vec::new() };
     for connections in connections {
-        let store = Store::of(open(database, time, *connections).await);
+        let store = Store::of(base.open(*connections).await);
         let server = Server::start_on(store, config(upstream)).await.expect("a proxy starts");
         let Listen::Tcp(address) = server.address() else { panic!("it listens on a port") };
         proxies.addresses.push(*address);
@@ -92,15 +126,20 @@ async fn start(database: &Database, time: &TestTime, upstream: SocketAddr, conne
 }
 
 impl Instances {
-    pub(super) async fn new(fixture: Fixture) -> Self {
-        let server = Postgres::shared().expect("PostgreSQL starts");
-        let database = server.with_store().await.expect("a database is made");
-        let time = TestTime::of(&database).await.expect("the server answers");
+    pub(super) async fn on_postgresql(fixture: Fixture) -> Self {
+        Self::new(fixture, Base::postgres().await).await
+    }
+
+    pub(super) async fn on_mariadb(fixture: Fixture) -> Self {
+        Self::new(fixture, Base::mariadb().await).await
+    }
+
+    async fn new(fixture: Fixture, base: Base) -> Self {
         let orders = Orders::default();
         let upstream = http::serve(http::router(fixture, Desk::Elsewhere(orders.clone())));
-        let proxies = start(&database, &time, upstream, &INSTANCES).await;
-        let store = open(&database, &time, 1).await;
-        Self { database, time, store, orders, upstream, proxies }
+        let proxies = start(&base, upstream, &INSTANCES).await;
+        let store = base.open(1).await;
+        Self { base, store, orders, upstream, proxies }
     }
 }
 
@@ -111,13 +150,13 @@ impl Shop for Instances {
     }
 
     fn connected(&self) -> Self {
-        let (database, time, store) = (self.database.clone(), self.time.clone(), self.store.clone());
+        let (base, store) = (self.base.clone(), self.store.clone());
         let (orders, proxies) = (self.orders.clone(), self.proxies.clone());
-        Self { database, time, store, orders, upstream: self.upstream, proxies }
+        Self { base, store, orders, upstream: self.upstream, proxies }
     }
 
     fn fresh(&self) -> Self {
-        let starting = start(&self.database, &self.time, self.upstream, &INSTANCES);
+        let starting = start(&self.base, self.upstream, &INSTANCES);
         let proxies = block_in_place(|| Handle::current().block_on(starting));
         Self { proxies, ..self.connected() }
     }
@@ -127,7 +166,7 @@ impl Shop for Instances {
     }
 
     fn advance(&self, by: Duration) {
-        block_in_place(|| Handle::current().block_on(self.time.advance(by))).expect("the time can be moved");
+        block_in_place(|| Handle::current().block_on(self.base.advance(by)));
     }
 }
 
@@ -154,13 +193,11 @@ fn order(key: &str, quantity: u32) -> Order {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn duplicates_that_wait_for_another_instance_hold_no_connection() {
-    let server = Postgres::shared().expect("PostgreSQL starts");
-    let database = server.with_store().await.expect("a database is made");
-    let time = TestTime::of(&database).await.expect("the server answers");
+    let base = Base::postgres().await;
     let upstream = Slow::default();
     let address = http::serve(Router::new().route("/{operation}", post(slow)).with_state(upstream.clone()));
     // The second has one connection for all who wait at it.
-    let proxies = start(&database, &time, address, &[10, 1]).await;
+    let proxies = start(&base, address, &[10, 1]).await;
     let [one, other] = proxies.addresses[..] else { panic!("two proxies") };
     let first = tokio::spawn(async move { told(wire::post(one, &order("slow", 7)).await) });
     upstream.begun.notified().await;

@@ -99,5 +99,10 @@ async fn behind_the_proxy() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn behind_three_proxies_on_postgresql() {
-    tell(Instances::new(Fixture::Intent).await).await;
+    tell(Instances::on_postgresql(Fixture::Intent).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn behind_three_proxies_on_mariadb() {
+    tell(Instances::on_mariadb(Fixture::Intent).await).await;
 }

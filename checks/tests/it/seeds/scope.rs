@@ -127,5 +127,10 @@ async fn behind_the_proxy() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn behind_three_proxies_on_postgresql() {
-    tell(Instances::new(Fixture::Scope).await).await;
+    tell(Instances::on_postgresql(Fixture::Scope).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn behind_three_proxies_on_mariadb() {
+    tell(Instances::on_mariadb(Fixture::Scope).await).await;
 }

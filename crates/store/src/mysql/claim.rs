@@ -89,6 +89,8 @@ async fn send(
         }
     };
     let values = values(inner, swap, &written, quarantine).map_err(Failed::Other)?;
+    // Half of a call's time at most: where the network swallows it, there is time for another copy.
+    let deadline = deadline.min(Instant::now() + inner.options.call_timeout / 2);
     let rows = lent.send(Intent::Writes, DOING, CLAIM, values, deadline).await?.rows;
     // The call was answered, and what it wrote is not known.
     let unknown = || StoreError::unknown(ErrorKind::Unknown, format!("{DOING}: the server answered no row"));

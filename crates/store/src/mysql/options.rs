@@ -22,7 +22,8 @@ pub struct Options {
     pub connections: usize,
     /// How long making a connection may take. Default 3 s.
     pub connect_timeout: Duration,
-    /// How long one call may take, its waiting for a connection included. Default 5 s.
+    /// How long one call may take, its waiting for a connection included; the statement of a claim gets half of it at
+    /// most, so that one whose answer does not come can be sent again. Default 5 s.
     pub call_timeout: Duration,
     /// The same for lists, searches and figures. Default 60 s.
     pub list_timeout: Duration,

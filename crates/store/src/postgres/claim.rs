@@ -281,6 +281,8 @@ async fn send(
         all.push(written);
     }
     let before = quarantine.map(Timestamp::as_millis);
+    // Half of a call's time at most: where the network swallows it, there is time for another copy.
+    let deadline = deadline.min(Instant::now() + inner.options.call_timeout / 2);
     let rows = lent.query(Intent::Writes, DOING, CLAIM, &arrays.parameters(&before), deadline).await?;
     Ok(Sent { written: all, rows })
 }

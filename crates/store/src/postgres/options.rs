@@ -24,9 +24,10 @@ pub struct Options {
     pub batch_max: usize,
     /// The most writes that wait; beyond it a call is [`Busy`](crate::ErrorKind::Busy). Default 10,000.
     pub queue_max: usize,
-    /// How long making a connection may take. Default 3 s.
+    /// How long making a connection may take; of several hosts, each gets its share. Default 3 s.
     pub connect_timeout: Duration,
-    /// How long one call may take, its waiting for a connection included. Default 5 s.
+    /// How long one call may take, its waiting for a connection included; the statement of a claim gets half of it at
+    /// most, so that one whose answer does not come can be sent again. Default 5 s.
     pub call_timeout: Duration,
     /// The same for lists, searches and figures. Default 60 s.
     pub list_timeout: Duration,

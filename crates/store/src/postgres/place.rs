@@ -15,6 +15,8 @@ use crate::error::{ErrorKind, StoreError};
 #[derive(Clone)]
 pub(super) struct Place {
     pub(super) config: Config,
+    /// The same for each host alone.
+    pub(super) hosts: Vec<Config>,
 }
 
 impl Place {
@@ -39,8 +41,39 @@ impl Place {
         }
         config.connect_timeout(options.connect_timeout);
         config.tcp_user_timeout(options.call_timeout + Duration::from_secs(1));
-        Ok(Self { config })
+        let hosts = (0..config.get_hosts().len()).map(|at| alone(&config, at)).collect();
+        Ok(Self { config, hosts })
     }
+}
+
+/// The host at `at` with everything else that `config` says.
+fn alone(config: &Config, at: usize) -> Config {
+    let mut own = Config::new();
+    match config.get_hosts().get(at) {
+        Some(Host::Tcp(name)) => drop(own.host(name)),
+        #[cfg(unix)]
+        Some(Host::Unix(path)) => drop(own.host_path(path)),
+        None => {}
+    }
+    let ports = config.get_ports();
+    ports.get(at).or_else(|| ports.first()).map(|port| own.port(*port));
+    config.get_hostaddrs().get(at).map(|address| own.hostaddr(*address));
+    config.get_user().map(|user| own.user(user));
+    config.get_password().map(|password| own.password(password));
+    config.get_dbname().map(|name| own.dbname(name));
+    config.get_options().map(|options| own.options(options));
+    config.get_application_name().map(|name| own.application_name(name));
+    config.get_connect_timeout().map(|timeout| own.connect_timeout(*timeout));
+    config.get_tcp_user_timeout().map(|timeout| own.tcp_user_timeout(*timeout));
+    own.ssl_mode(config.get_ssl_mode());
+    own.ssl_negotiation(config.get_ssl_negotiation());
+    own.keepalives(config.get_keepalives());
+    own.keepalives_idle(config.get_keepalives_idle());
+    config.get_keepalives_interval().map(|interval| own.keepalives_interval(interval));
+    config.get_keepalives_retries().map(|retries| own.keepalives_retries(retries));
+    own.target_session_attrs(config.get_target_session_attrs());
+    own.channel_binding(config.get_channel_binding());
+    own
 }
 
 impl fmt::Display for Place {

@@ -87,14 +87,29 @@ impl Pool {
         None
     }
 
+    /// Tries each host in turn; one that is silent does not take the time of the others.
     async fn connect(&self, deadline: Instant) -> Result<Link, StoreError> {
-        let connecting = self.place.config.connect(self.tls.clone());
-        let connecting = timeout_at(deadline, timeout(self.connect_timeout, connecting));
-        let Ok(Ok(connected)) = connecting.await else { return Err(fault::slow_to_connect()) };
-        let (client, connection) = connected.map_err(fault::unreachable)?;
+        let hosts = &self.place.hosts;
+        let share = self.connect_timeout / u32::try_from(hosts.len()).unwrap_or(u32::MAX).max(1);
+        let mut failed = fault::slow_to_connect();
+        for host in hosts {
+            match timeout_at(deadline, timeout(share, host.connect(self.tls.clone()))).await {
+                Ok(Ok(Ok((client, connection)))) => return Ok(self.link(client, connection)),
+                Ok(Ok(Err(error))) => failed = fault::unreachable(error),
+                Ok(Err(_)) | Err(_) => {}
+            }
+        }
+        Err(failed)
+    }
+
+    fn link<S, T>(&self, client: Client, connection: Connection<S, T>) -> Link
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+        T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    {
         let warned = Arc::new(AtomicBool::new(false));
         let driver = self.runtime.spawn(drive(connection, warned.clone())).abort_handle();
-        Ok(Link { client, driver, warned })
+        Link { client, driver, warned }
     }
 
     /// Waits until nothing is lent any more, at most so long, and lends nothing from then on.

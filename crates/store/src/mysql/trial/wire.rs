@@ -1,4 +1,5 @@
-//! A loopback proxy between a store and its server that delays, or loses the reply to a request that was carried out.
+//! A loopback proxy between a store and its server that delays, keeps a request back, or loses the reply to one that
+//! was carried out.
 //!
 //! What does not belong here: what becomes of a store behind it.
 
@@ -26,12 +27,15 @@ pub struct Wire {
 struct Shared {
     rules: Mutex<Rules>,
     lost: Notify,
+    held: Notify,
+    released: Notify,
 }
 
 #[derive(Default)]
 struct Rules {
     delay: Duration,
     lose_reply_of: Option<Vec<u8>>,
+    hold_request_of: Option<Vec<u8>>,
 }
 
 impl Shared {
@@ -74,6 +78,21 @@ impl Wire {
     pub async fn lost(&self) {
         self.shared.lost.notified().await;
     }
+
+    /// The next request that holds `bytes` is kept back until [`Wire::release`], and its reply is lost.
+    pub fn hold_request_of(&self, bytes: &[u8]) {
+        self.shared.rules().hold_request_of = Some(bytes.to_vec());
+    }
+
+    /// Waits until a request is kept back.
+    pub async fn held(&self) {
+        self.shared.held.notified().await;
+    }
+
+    /// Lets the request go that is kept back, though its sender may be gone.
+    pub fn release(&self) {
+        self.shared.released.notify_one();
+    }
 }
 
 impl Drop for Wire {
@@ -112,13 +131,18 @@ async fn requests(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, shared: Arc<S
     let mut buffer = vec![0; CHUNK];
     while let Ok(read @ 1..) = from.read(&mut buffer).await {
         let Some(bytes) = buffer.get(..read) else { return };
-        let delay = {
+        let (delay, hold) = {
             let mut rules = shared.rules();
             if takes(&mut rules.lose_reply_of, bytes) {
                 losing.store(true, Ordering::Release);
             }
-            rules.delay
+            (rules.delay, takes(&mut rules.hold_request_of, bytes))
         };
+        if hold {
+            shared.held.notify_one();
+            shared.released.notified().await;
+            losing.store(true, Ordering::Release);
+        }
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }

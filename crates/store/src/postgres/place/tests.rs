@@ -1,5 +1,7 @@
 //! Addresses: what is read, what is refused, and that no password is ever shown.
 
+use tokio_postgres::config::TargetSessionAttrs;
+
 use super::Place;
 use crate::postgres::Options;
 
@@ -28,4 +30,18 @@ fn addresses_are_shown_without_their_secrets() {
     ] {
         check(url, want);
     }
+}
+
+#[test]
+fn a_host_alone_has_everything_else_that_the_address_says() {
+    let all = "postgres://ann:s3cret@db.test:6000/shop?options=-cx%3D1&application_name=a&sslmode=require&keepalives=0\
+        &sslnegotiation=direct&keepalives_idle=7&keepalives_interval=8&keepalives_retries=9&channel_binding=require\
+        &target_session_attrs=read-write&hostaddr=192.0.2.1";
+    let place = Place::new(all, &Options::default()).unwrap();
+    assert!(place.hosts == [place.config.clone()], "{:?} and {:?}", place.hosts, place.config);
+    let place = Place::new("postgres://ann@a.test:1,b.test:2/shop", &Options::default()).unwrap();
+    let hosts =
+        place.hosts.iter().map(|host| (host.get_hosts().len(), host.get_ports(), host.get_target_session_attrs()));
+    let writes = TargetSessionAttrs::ReadWrite;
+    assert_eq!(hosts.collect::<Vec<_>>(), [(1, &[1][..], writes), (1, &[2][..], writes)]);
 }

@@ -72,29 +72,45 @@ impl Server {
     /// # Errors
     /// With the package to install, or the server's own words.
     pub fn start(settings: &[&str]) -> io::Result<Self> {
+        let server = Self::unmade()?;
+        let made = as_postgres(&server.programs.join("initdb"))
+            .args(["-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-N", "-D"])
+            .arg(server.data())
+            .output()?;
+        succeeded("initdb", &made)?;
+        let mut conf = fs::OpenOptions::new().append(true).open(server.data().join("postgresql.conf"))?;
+        writeln!(conf, "{SETTINGS}{}", settings.join("\n"))?;
+        server.run()?;
+        Ok(server)
+    }
+
+    /// Starts a server that follows this one and can take its place, as it stands now.
+    ///
+    /// # Errors
+    /// As [`Server::start`].
+    pub fn follower(&self) -> io::Result<Self> {
+        let follower = Self::unmade()?;
+        let made = as_postgres(&self.programs.join("pg_basebackup"))
+            .args(["-h", "127.0.0.1", "-U", "postgres", "-X", "stream", "-c", "fast", "-N", "-R", "-p"])
+            .arg(self.port.to_string())
+            .arg("-D")
+            .arg(follower.data())
+            .output()?;
+        succeeded("pg_basebackup", &made)?;
+        follower.run()?;
+        Ok(follower)
+    }
+
+    /// A directory and a port.
+    fn unmade() -> io::Result<Self> {
         let programs = programs()?;
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("counterfoil-pg-{}-{number}", std::process::id()));
         fs::create_dir_all(&directory)?;
         // The server runs as another user, and puts its files into a directory of that user's.
         fs::set_permissions(&directory, fs::Permissions::from_mode(0o777))?;
-        let data = directory.join("data");
-        let made = as_postgres(&programs.join("initdb"))
-            .args(["-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-N", "-D"])
-            .arg(&data)
-            .output()?;
-        succeeded("initdb", &made)?;
-        let mut conf = fs::OpenOptions::new().append(true).open(data.join("postgresql.conf"))?;
-        writeln!(conf, "{SETTINGS}{}", settings.join("\n"))?;
-        let server = Self {
-            directory,
-            programs,
-            port: free_port()?,
-            leash: Mutex::new(None),
-            template: tokio::sync::OnceCell::new(),
-        };
-        server.run()?;
-        Ok(server)
+        let (leash, template) = (Mutex::new(None), tokio::sync::OnceCell::new());
+        Ok(Self { directory, programs, port: free_port()?, leash, template })
     }
 
     /// Starts it again after [`Server::stop`].

@@ -70,6 +70,23 @@ async fn a_database_that_takes_no_writes_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_host_that_is_silent_or_gone_hides_no_other() {
+    let database = fresh(&Server::shared().unwrap()).await;
+    let port = database.server().port();
+    // Connections are made to the first, and nothing is ever said there; nobody is at the second.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let mute = silent.local_addr().unwrap().port();
+    let hosts = format!("127.0.0.1:{mute},127.0.0.1:{gone},127.0.0.1:{port}");
+    let url = database.url().replace(&format!("127.0.0.1:{port}"), &hosts);
+    let store = PostgresStore::open(&url, Options::default()).await.unwrap();
+    assert!(matches!(store.swap(claiming("a", 1)).await.unwrap(), Swapped::Won { .. }));
+    let nobody = url.replace(&format!(",127.0.0.1:{port}"), "");
+    let error = PostgresStore::open(&nobody, Options::default()).await.expect_err("nobody answers");
+    assert_eq!((error.applied, error.kind), (Applied::No, ErrorKind::Unavailable), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn roles_that_cannot_serve_are_told_why() {
     let server = Server::shared().unwrap();
     let database = fresh(&server).await;
