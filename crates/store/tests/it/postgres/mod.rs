@@ -2,7 +2,6 @@
 //! Tests of private parts are beside them in `src`.
 
 mod batch;
-mod caller;
 mod commits;
 mod concluded;
 mod contract;
