@@ -372,7 +372,15 @@ impl Inner {
         lent.query(Intent::Writes, "the history could not be written", statement, values, deadline).await.map(drop)
     }
 
-    /// Makes the server know the longest promise.
+    /// Makes the server know that a receipt may be promised for so long, in milliseconds.
+    async fn know(self: &Arc<Self>, span: i64) -> Result<(), StoreError> {
+        if self.longest_ms.load(Ordering::Acquire) >= span {
+            return Ok(());
+        }
+        let inner = self.clone();
+        self.run(Intent::Writes, async move { inner.promise(span).await }).await
+    }
+
     async fn promise(&self, span: i64) -> Result<(), StoreError> {
         let doing = "how long receipts are promised could not be written";
         let deadline = Instant::now() + self.options.call_timeout;

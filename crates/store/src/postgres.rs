@@ -6,6 +6,7 @@
 
 mod caller;
 mod claim;
+mod coupled;
 mod fault;
 mod list;
 mod options;
@@ -44,6 +45,7 @@ use crate::pace::Pace;
 use crate::seam::{About, Answer, Listed, Note, Page, Query, RecordStore, Seen, Swap, Swapped, Swept};
 use crate::sqlite::{Migrated, Missing};
 
+pub use self::coupled::Effecting;
 pub use self::options::Options;
 pub use self::transaction::CallersTransaction;
 #[cfg(feature = "sqlx")]
@@ -337,7 +339,15 @@ impl Inner {
         lent.query(Intent::Writes, doing, statement, &parameters, deadline).await.map(drop)
     }
 
-    /// Makes the server know the longest promise.
+    /// Makes the server know that a receipt may be promised for so long, in milliseconds.
+    async fn know(self: &Arc<Self>, span: i64) -> Result<(), StoreError> {
+        if self.longest_ms.load(Ordering::Acquire) >= span {
+            return Ok(());
+        }
+        let inner = self.clone();
+        self.run(Intent::Writes, async move { inner.promise(span).await }).await
+    }
+
     async fn promise(&self, span: i64) -> Result<(), StoreError> {
         let doing = "how long receipts are promised could not be written";
         let deadline = Instant::now() + self.options.call_timeout;

@@ -75,7 +75,7 @@ pub(crate) async fn begin(tx: &mut impl Within, claim: &mut Claim, policy: &Poli
 }
 
 /// The longest that a receipt under `policy` is promised, a refusal of the expired key included, in milliseconds.
-fn promised(policy: &Policy) -> i64 {
+pub(crate) fn promised(policy: &Policy) -> i64 {
     let refusal = match policy.expiry {
         Expiry::NewAction => Duration::ZERO,
         Expiry::Refuse(span) => span,

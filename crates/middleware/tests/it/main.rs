@@ -6,6 +6,8 @@
 mod contract;
 mod counted;
 mod coupled;
+#[cfg(feature = "postgres")]
+mod coupled_postgres;
 mod doubts;
 mod drain;
 mod duplicates;

@@ -5,7 +5,6 @@
 //! transactions of the store's own (`claim`, `put`).
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use counterfoil_core::{Claim, Policy, Receipt, Timestamp};
 use mysql_async::prelude::Queryable as _;
@@ -108,11 +107,7 @@ impl Here<'_, '_> {
 
 impl Within for Here<'_, '_> {
     async fn promise(&mut self, span: i64) -> Result<(), StoreError> {
-        if self.inner.longest_ms.load(Ordering::Acquire) >= span {
-            return Ok(());
-        }
-        let inner = self.inner.clone();
-        self.inner.run(Intent::Writes, async move { inner.promise(span).await }).await
+        self.inner.know(span).await
     }
 
     async fn claim(&mut self, swap: &Swap) -> Result<Option<Swapped>, StoreError> {

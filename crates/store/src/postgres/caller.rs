@@ -5,7 +5,6 @@
 //! (`transaction`), and writes in transactions of the store's own (`claim`, `put`).
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use counterfoil_core::{Claim, Policy, Receipt, Timestamp};
 
@@ -114,11 +113,7 @@ impl<'s, T: Sends> Here<'s, T> {
 
 impl<T: Sends> Within for Here<'_, T> {
     async fn promise(&mut self, span: i64) -> Result<(), StoreError> {
-        if self.inner.longest_ms.load(Ordering::Acquire) >= span {
-            return Ok(());
-        }
-        let inner = self.inner.clone();
-        self.inner.run(Intent::Writes, async move { inner.promise(span).await }).await
+        self.inner.know(span).await
     }
 
     async fn claim(&mut self, swap: &Swap) -> Result<Option<Swapped>, StoreError> {

@@ -5,6 +5,7 @@ mod batch;
 mod commits;
 mod concluded;
 mod contract;
+mod coupled;
 mod faults;
 mod fence;
 mod plans;
