@@ -24,7 +24,8 @@ use sqlx::Connection as _;
 
 type Failed = Box<dyn Error + Send + Sync>;
 
-const SCHEMA: &str = "CREATE TABLE IF NOT EXISTS item_order (number INTEGER NOT NULL UNIQUE, item VARCHAR(40) NOT NULL)";
+const SCHEMA: &str =
+    "CREATE TABLE IF NOT EXISTS item_order (number INTEGER NOT NULL UNIQUE, item VARCHAR(40) NOT NULL)";
 const ORDER: &str = "INSERT INTO item_order (number, item) VALUES (7, 'pen')";
 
 #[tokio::main]
