@@ -38,7 +38,6 @@ pub(crate) trait Within: Send {
 }
 
 /// What a claim comes to on what stands.
-#[expect(clippy::large_enum_variant, reason = "made once for a claim and taken apart at once")]
 pub(crate) enum Step {
     Answer(Begun),
     /// It may run, in the place of this.
