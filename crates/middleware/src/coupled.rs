@@ -8,8 +8,10 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
 use counterfoil_core::{Claim, Policy, Receipt, Timestamp, Why};
+#[cfg(feature = "postgres")]
+use counterfoil_store::postgres::{Effecting, PostgresStore, tokio_postgres::Transaction};
 use counterfoil_store::sqlite::{Executed, Handle, Origin};
-use counterfoil_store::{Applied, Begun, Permit, SqliteStore, StoreError};
+use counterfoil_store::{Applied, Begun, Ended, Permit, RecordStore as _, SqliteStore, StoreError};
 use http::{Request, Response, StatusCode};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -28,7 +30,8 @@ use crate::service::answer;
 
 /// A request extension of coupled operations: the way to put effect and receipt into one transaction.
 ///
-/// A handler calls [`Coupled::execute`] and answers what that answers. An answer of 2xx or 3xx without it is an error of
+/// A handler calls [`Coupled::execute`] and answers what that answers; or it claims and completes in a transaction of its own
+/// and answers [`Coupled::told`] or [`Coupled::committed`]. An answer of 2xx or 3xx without it is an error of
 /// the program: nobody knows then whether the effect happened, and the caller is told so.
 #[derive(Clone)]
 pub struct Coupled(Arc<Inner>);
@@ -74,8 +77,71 @@ impl Coupled {
         E: Send + 'static,
         F: FnOnce(&Handle<'_>) -> Result<Receipt, E> + Send + 'static,
     {
+        let executed = store.execute(self.0.claim.clone(), &self.0.policy, effect).await;
+        self.executed(store.now().at, executed)
+    }
+
+    /// [`Coupled::execute`] in a transaction of the store's own on PostgreSQL. No more effects run at once than the store has
+    /// connections; one that waits holds up nobody else. The transaction ends with the operation's `attempt_limit` at the
+    /// latest. A deadlock or a serialization failure is a 503, and nothing is run again by itself.
+    ///
+    /// # Errors
+    /// The same.
+    #[cfg(feature = "postgres")]
+    pub async fn execute_on_postgres<E, F>(&self, store: &PostgresStore, effect: F) -> Result<Response<Body>, E>
+    where
+        E: Send + 'static,
+        F: for<'t> FnOnce(&'t mut Transaction<'_>) -> Effecting<'t, E> + Send + 'static,
+    {
+        let executed = store.execute(self.0.claim.clone(), &self.0.policy, effect).await;
+        self.executed(store.now().at, executed)
+    }
+
+    /// What to claim in a transaction of the handler's own (`begin_in` of the store behind the layer's gate). The answer is
+    /// [`Coupled::told`] or, once that transaction is committed, [`Coupled::committed`].
+    #[must_use]
+    pub fn claim(&self) -> Claim {
+        self.0.claim.clone()
+    }
+
+    /// On what terms it is claimed there.
+    #[must_use]
+    pub fn policy(&self) -> &Policy {
+        &self.0.policy
+    }
+
+    /// The answer that a claim in the handler's own transaction came to, other than the right to run.
+    #[must_use]
+    pub fn told(&self, begun: Begun) -> Response<Body> {
         let inner = &self.0;
-        let rejection = match store.execute(inner.claim.clone(), &inner.policy, effect).await {
+        if let Begun::Replay { receipt, expires_at } = begun {
+            return inner.settle(Settled { receipt, expires_at, replayed: Replayed::Yes });
+        }
+        metrics::decided(&inner.about.matched.label, &begun);
+        let mut answer = answer(begun, &inner.about);
+        answer.extensions_mut().insert(FromRecord);
+        answer
+    }
+
+    /// The answer that a receipt is once the handler's own transaction was committed with it; `ended` is what
+    /// `complete_in` answered. Where COMMIT failed, answer 5xx and not this: what stands is then looked up and told.
+    #[must_use]
+    pub fn committed(&self, receipt: Receipt, ended: &Ended) -> Response<Body> {
+        match ended {
+            Ended::Written { expires_at: Some(expires_at) } => {
+                self.0.settle(Settled { receipt, expires_at: *expires_at, replayed: Replayed::No })
+            }
+            Ended::Written { expires_at: None } | Ended::Refused(_) => {
+                let mut answer = self.0.about.refuse(&Rejection::Doubt(Doubt::Unanswered));
+                answer.extensions_mut().insert(FromRecord);
+                answer
+            }
+        }
+    }
+
+    fn executed<E>(&self, now: Timestamp, executed: Result<Executed<E>, StoreError>) -> Result<Response<Body>, E> {
+        let inner = &self.0;
+        let rejection = match executed {
             Ok(Executed::Done { receipt, expires_at, origin }) => {
                 let replayed = match origin {
                     Origin::Fresh => Replayed::No,
@@ -85,10 +151,7 @@ impl Coupled {
             }
             Ok(Executed::EffectFailed(error)) => return Err(error),
             Ok(Executed::Mismatch) => Rejection::Mismatch,
-            Ok(Executed::InProgress { until }) => {
-                use counterfoil_store::RecordStore as _;
-                Rejection::InProgress { remaining: until.since(store.now().at) }
-            }
+            Ok(Executed::InProgress { until }) => Rejection::InProgress { remaining: until.since(now) },
             Ok(Executed::Unknown { since, why }) => Rejection::Unknown { since, why },
             Ok(Executed::Expired { until }) => Rejection::Expired { until },
             Err(error) => inner.failed(&error),
@@ -199,9 +262,10 @@ impl Inner {
         if status.is_client_error() || status.is_server_error() {
             let answer = match answered.into_answer() {
                 Ok(answer) if answer.extensions().get::<FromRecord>().is_some() => answer,
-                Ok(mut answer) => {
-                    mark(&mut answer, Replayed::No, None);
-                    answer
+                Ok(mut own) => {
+                    mark(&mut own, Replayed::No, None);
+                    // Where the handler failed, its COMMIT may have gone through all the same.
+                    if status.is_server_error() { self.look_first(shared, own).await } else { own }
                 }
                 Err(doubt) => self.look_again(shared, Rejection::Doubt(doubt)).await,
             };
@@ -213,12 +277,17 @@ impl Inner {
 
     /// What stands answers where it is a result, because a commit whose reply was lost is one; else `rejection` does.
     async fn look_again(&self, shared: &Shared, rejection: Rejection) -> Response<Body> {
+        self.look_first(shared, self.about.refuse(&rejection)).await
+    }
+
+    /// The same with an answer that is made already.
+    async fn look_first(&self, shared: &Shared, otherwise: Response<Body>) -> Response<Body> {
         match shared.gate.look(&mut self.claim.clone()).await {
             Ok(ControlFlow::Break(begun @ Begun::Replay { .. })) => answer(begun, &self.about),
-            Ok(_) => self.about.refuse(&rejection),
+            Ok(_) => otherwise,
             Err(error) => {
                 metrics::store_failed(&error);
-                self.about.refuse(&rejection)
+                otherwise
             }
         }
     }

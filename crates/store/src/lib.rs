@@ -21,6 +21,8 @@ pub mod points;
 pub mod postgres;
 pub mod seam;
 pub mod sqlite;
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+mod within;
 
 pub use error::{Applied, ErrorKind, StoreError};
 pub use gate::{Begun, Ended, Gate, Permit};

@@ -5,6 +5,7 @@
 //! connections, each committed alone: the server joins their writes to disk. PROTOCOL section 7 says what must be kept.
 //! No rule of records belongs here (core).
 
+mod caller;
 mod claim;
 mod fault;
 mod list;
@@ -18,7 +19,7 @@ mod sweep;
 #[cfg(feature = "contract")]
 pub mod trial;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -60,16 +61,22 @@ pub struct MysqlStore {
 /// What the calls under way share.
 struct Inner {
     place: Place,
+    /// Which store it is, wherever it is reached.
+    id: String,
     options: Options,
     runtime: Handle,
     pool: Arc<Pool>,
     pace: Pace,
     /// The least time to wait for a lock that the server knows, in seconds.
     no_wait_s: i64,
+    /// Whether the server undoes a whole transaction where a statement of it waited too long for a lock.
+    undoes_all: bool,
     /// The largest message that the server takes, in bytes.
     packet_max: usize,
     /// The quarantine as the server told it last: claims are decided under it, and written only where it still stands.
     quarantine: Mutex<Option<Timestamp>>,
+    /// The longest promise, in milliseconds, that the server was known to know.
+    longest_ms: AtomicI64,
     closed: AtomicBool,
     /// Why the last call failed that could not reach or use the server.
     trouble: Mutex<Option<String>>,
@@ -122,17 +129,21 @@ impl MysqlStore {
                 return Err(StoreError::not_applied(ErrorKind::Unavailable, detail));
             }
         }
-        let Suitable { now, quarantine, no_wait_s, packet_max } = suitable(&mut lent, deadline).await?;
+        let Suitable { id, now, quarantine, no_wait_s, undoes_all, packet_max, longest_ms } =
+            suitable(&mut lent, deadline).await?;
         drop(lent);
         Ok(Inner {
             pace: Pace::new(options.clock.clone(), now),
             place,
+            id,
             options,
             runtime,
             pool,
             no_wait_s,
+            undoes_all,
             packet_max,
             quarantine: Mutex::new(quarantine),
+            longest_ms: AtomicI64::new(longest_ms),
             closed: AtomicBool::new(false),
             trouble: Mutex::new(None),
             probing: AtomicBool::new(false),
@@ -176,10 +187,7 @@ impl MysqlStore {
         intent: Intent,
         work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let done = self.inner.runtime.spawn(work).await;
-        let done = done.unwrap_or_else(|error| Err(cut_short(intent).caused_by(error)));
-        self.inner.tell(done.as_ref().err());
-        done
+        self.inner.run(intent, work).await
     }
 }
 
@@ -214,17 +222,21 @@ fn started(place: &Place, options: &Options) -> Result<(Runtime, Arc<Pool>), Sto
 
 /// What a store begins with.
 struct Suitable {
+    id: String,
     now: Timestamp,
     quarantine: Option<Timestamp>,
     no_wait_s: i64,
+    undoes_all: bool,
     packet_max: usize,
+    longest_ms: i64,
 }
 
 const SUITABLE: &str = "SELECT s.one, c.now_ms, q.before_ms, @@GLOBAL.innodb_flush_log_at_trx_commit,
     @@GLOBAL.log_bin, @@GLOBAL.sync_binlog, @@GLOBAL.read_only, @@GLOBAL.max_allowed_packet, VERSION(),
     (SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()
-        AND table_name LIKE 'counterfoil\\_%' AND table_type = 'BASE TABLE' AND engine <> 'InnoDB')
-  FROM counterfoil_store AS s, counterfoil_clock AS c, counterfoil_quarantine AS q";
+        AND table_name LIKE 'counterfoil\\_%' AND table_type = 'BASE TABLE' AND engine <> 'InnoDB'),
+    s.id, @@GLOBAL.innodb_rollback_on_timeout, p.longest_ms
+  FROM counterfoil_store AS s, counterfoil_clock AS c, counterfoil_quarantine AS q, counterfoil_promise AS p";
 
 /// That the server keeps what it commits and is no follower; its time, and the quarantine.
 async fn suitable(lent: &mut Lent, deadline: Instant) -> Result<Suitable, StoreError> {
@@ -247,6 +259,9 @@ async fn suitable(lent: &mut Lent, deadline: Instant) -> Result<Suitable, StoreE
         return unsuitable("tables of the store are not kept by InnoDB: ALTER TABLE … ENGINE = InnoDB");
     }
     Ok(Suitable {
+        id: rows::get(row, 10)?,
+        undoes_all: number(11)? != 0,
+        longest_ms: number(12)?,
         now: rows::time(row, 1)?,
         quarantine: rows::get::<Option<i64>>(row, 2)?.map(Timestamp::from_millis),
         // MySQL knows no less than a second.
@@ -267,6 +282,18 @@ fn cut_short(intent: Intent) -> StoreError {
 }
 
 impl Inner {
+    /// As [`MysqlStore::run`].
+    async fn run<T: Send + 'static>(
+        &self,
+        intent: Intent,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let done = self.runtime.spawn(work).await;
+        let done = done.unwrap_or_else(|error| Err(cut_short(intent).caused_by(error)));
+        self.tell(done.as_ref().err());
+        done
+    }
+
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
@@ -343,6 +370,25 @@ impl Inner {
         let mut values = vec![rows::digest(&note.identity)];
         values.extend(put::note(note));
         lent.query(Intent::Writes, "the history could not be written", statement, values, deadline).await.map(drop)
+    }
+
+    /// Makes the server know that a receipt may be promised for so long, in milliseconds.
+    async fn know(self: &Arc<Self>, span: i64) -> Result<(), StoreError> {
+        if self.longest_ms.load(Ordering::Acquire) >= span {
+            return Ok(());
+        }
+        let inner = self.clone();
+        self.run(Intent::Writes, async move { inner.promise(span).await }).await
+    }
+
+    async fn promise(&self, span: i64) -> Result<(), StoreError> {
+        let doing = "how long receipts are promised could not be written";
+        let deadline = Instant::now() + self.options.call_timeout;
+        let mut lent = self.lend(deadline).await?;
+        let statement = "UPDATE counterfoil_promise SET longest_ms = ? WHERE one = 1 AND longest_ms < ?";
+        lent.query(Intent::Writes, doing, statement, vec![span.into(), span.into()], deadline).await?;
+        self.longest_ms.fetch_max(span, Ordering::AcqRel);
+        Ok(())
     }
 
     async fn set_quarantine(&self, before: Option<Timestamp>) -> Result<(), StoreError> {

@@ -6,6 +6,7 @@
 
 mod caller;
 mod claim;
+mod coupled;
 mod fault;
 mod list;
 mod options;
@@ -17,11 +18,14 @@ mod rows;
 mod schema;
 mod settlement;
 mod sweep;
+#[cfg(feature = "sqlx")]
+mod through_sqlx;
 mod tls;
+mod transaction;
 #[cfg(feature = "contract")]
 pub mod trial;
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -41,7 +45,11 @@ use crate::pace::Pace;
 use crate::seam::{About, Answer, Listed, Note, Page, Query, RecordStore, Seen, Swap, Swapped, Swept};
 use crate::sqlite::{Migrated, Missing};
 
+pub use self::coupled::Effecting;
 pub use self::options::Options;
+pub use self::transaction::CallersTransaction;
+#[cfg(feature = "sqlx")]
+pub use sqlx;
 pub use tokio_postgres;
 
 /// Threads that talk to the server: renewals go on while the application's own threads are blocked.
@@ -71,6 +79,8 @@ struct Inner {
     queue: Queue,
     /// The quarantine as the server told it last: claims are decided under it, and written only where it still stands.
     quarantine: Mutex<Option<Timestamp>>,
+    /// The longest promise, in milliseconds, that the server was known to know.
+    longest_ms: AtomicI64,
     closed: AtomicBool,
     /// Why the last call failed that could not reach or use the server.
     trouble: Mutex<Option<String>>,
@@ -123,7 +133,7 @@ impl PostgresStore {
                 return Err(StoreError::not_applied(ErrorKind::Unavailable, detail));
             }
         }
-        let Suitable { id, now, quarantine } = suitable(&mut lent, deadline).await?;
+        let Suitable { id, now, quarantine, longest_ms } = suitable(&mut lent, deadline).await?;
         drop(lent);
         Ok(Inner {
             pace: Pace::new(options.clock.clone(), now),
@@ -134,6 +144,7 @@ impl PostgresStore {
             pool,
             queue: Queue::default(),
             quarantine: Mutex::new(quarantine),
+            longest_ms: AtomicI64::new(longest_ms),
             closed: AtomicBool::new(false),
             trouble: Mutex::new(None),
             probing: AtomicBool::new(false),
@@ -177,10 +188,7 @@ impl PostgresStore {
         intent: Intent,
         work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
-        let done = self.inner.runtime.spawn(work).await;
-        let done = done.unwrap_or_else(|error| Err(cut_short(intent).caused_by(error)));
-        self.inner.tell(done.as_ref().err());
-        done
+        self.inner.run(intent, work).await
     }
 }
 
@@ -220,13 +228,14 @@ struct Suitable {
     id: String,
     now: Timestamp,
     quarantine: Option<Timestamp>,
+    longest_ms: i64,
 }
 
 /// That the server keeps what it commits and is no follower; its time, and the quarantine.
 async fn suitable(lent: &mut Lent, deadline: Instant) -> Result<Suitable, StoreError> {
     let statement =
         "SELECT counterfoil.clock(), quarantine_before, current_setting('fsync') = 'on', pg_is_in_recovery(),
-      id FROM counterfoil.store";
+      id, longest_ms FROM counterfoil.store";
     let rows = lent.query(Intent::Reads, "the store could not be opened", statement, &[], deadline).await?;
     let unsuitable = |detail: &str| StoreError::not_applied(ErrorKind::Unavailable, detail);
     let row = rows.first().ok_or_else(|| unsuitable("the store has no row of its own: restore it from a backup"))?;
@@ -237,7 +246,7 @@ async fn suitable(lent: &mut Lent, deadline: Instant) -> Result<Suitable, StoreE
         return Err(unsuitable("the server runs with fsync = off and may lose what it commits: switch it on"));
     }
     let quarantine = rows::get::<Option<i64>>(row, 1)?.map(Timestamp::from_millis);
-    Ok(Suitable { id: rows::get(row, 4)?, now: rows::time(row, 0)?, quarantine })
+    Ok(Suitable { id: rows::get(row, 4)?, now: rows::time(row, 0)?, quarantine, longest_ms: rows::get(row, 5)? })
 }
 
 /// A call whose task ended before its answer.
@@ -246,6 +255,18 @@ fn cut_short(intent: Intent) -> StoreError {
 }
 
 impl Inner {
+    /// As [`PostgresStore::run`].
+    async fn run<T: Send + 'static>(
+        &self,
+        intent: Intent,
+        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let done = self.runtime.spawn(work).await;
+        let done = done.unwrap_or_else(|error| Err(cut_short(intent).caused_by(error)));
+        self.tell(done.as_ref().err());
+        done
+    }
+
     fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
     }
@@ -316,6 +337,25 @@ impl Inner {
             (&note.why, Type::TEXT),
         ];
         lent.query(Intent::Writes, doing, statement, &parameters, deadline).await.map(drop)
+    }
+
+    /// Makes the server know that a receipt may be promised for so long, in milliseconds.
+    async fn know(self: &Arc<Self>, span: i64) -> Result<(), StoreError> {
+        if self.longest_ms.load(Ordering::Acquire) >= span {
+            return Ok(());
+        }
+        let inner = self.clone();
+        self.run(Intent::Writes, async move { inner.promise(span).await }).await
+    }
+
+    async fn promise(&self, span: i64) -> Result<(), StoreError> {
+        let doing = "how long receipts are promised could not be written";
+        let deadline = Instant::now() + self.options.call_timeout;
+        let mut lent = self.lend(deadline).await?;
+        let statement = "UPDATE counterfoil.store SET longest_ms = $1 WHERE longest_ms < $1";
+        lent.query(Intent::Writes, doing, statement, &[(&span, Type::INT8)], deadline).await?;
+        self.longest_ms.fetch_max(span, Ordering::AcqRel);
+        Ok(())
     }
 
     async fn set_quarantine(&self, before: Option<Timestamp>) -> Result<(), StoreError> {

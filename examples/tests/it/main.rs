@@ -9,8 +9,10 @@
 )]
 
 mod axum_orders;
+mod axum_sqlx;
 mod curl;
 mod guides;
+mod own_transaction;
 mod process;
 mod python_service;
 mod run_once;

@@ -5,6 +5,7 @@
 
 mod browser;
 mod coupled;
+mod coupled_django;
 mod coupled_kills;
 mod coupled_open;
 mod curl;

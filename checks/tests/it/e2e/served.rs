@@ -74,6 +74,13 @@ pub(super) fn place(store: &Path) -> String {
     format!("sqlite:{}", store.display())
 }
 
+/// The program, in a directory and an environment of its own.
+pub(super) fn counterfoil_alone(directory: &Path) -> Command {
+    let mut command = Command::new(counterfoil());
+    alone(&mut command).current_dir(directory).stdin(Stdio::null());
+    command
+}
+
 /// Runs a command to its end, which must come soon.
 pub(super) fn run(arguments: &[&str], directory: &Path) -> Output {
     let mut command = Command::new(counterfoil());

@@ -7,6 +7,8 @@ mod child_keys;
 mod contract;
 mod counted;
 mod coupled;
+#[cfg(feature = "postgres")]
+mod coupled_postgres;
 mod doubts;
 mod drain;
 mod duplicates;

@@ -85,8 +85,8 @@ CREATE TABLE IF NOT EXISTS counterfoil_history (
 
 DROP PROCEDURE IF EXISTS counterfoil_claim $$
 
--- A claim. Where somebody's open transaction is at the identity, it fails with error 1205 after `p_lock_s` seconds, and
--- nothing was written.
+-- A claim, in a transaction of its own, or `p_within` the caller's, which stays open and keeps its limit for locks. Where
+-- somebody's open transaction is at the identity, it fails with error 1205 after `p_lock_s` seconds, and nothing was written.
 --
 --   won          written, with the time
 --   lost         something else stands: it is returned (or nothing does any more)
@@ -108,7 +108,8 @@ CREATE PROCEDURE counterfoil_claim(
     IN p_record           LONGBLOB,
     IN p_limit            BIGINT,     -- null: none
     IN p_quarantine       BIGINT,
-    IN p_lock_s           INT
+    IN p_lock_s           INT,
+    IN p_within           BOOLEAN
 )
 MODIFIES SQL DATA
 SQL SECURITY INVOKER
@@ -118,11 +119,22 @@ BEGIN
     DECLARE v_lease BINARY(16);
     DECLARE v_record LONGBLOB;
     DECLARE v_taken BOOLEAN DEFAULT FALSE;
+    DECLARE v_patience INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
     DECLARE CONTINUE HANDLER FOR 1062 SET v_taken = TRUE;
-    DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION
+    BEGIN
+        IF p_within THEN
+            SET SESSION innodb_lock_wait_timeout = v_patience;
+        ELSE
+            ROLLBACK;
+        END IF;
+        RESIGNAL;
+    END;
 
-    SET SESSION innodb_lock_wait_timeout = p_lock_s;
-    START TRANSACTION;
+    SET SESSION innodb_lock_wait_timeout = COALESCE(p_lock_s, v_patience);
+    IF NOT p_within THEN
+        START TRANSACTION;
+    END IF;
     SELECT q.before_ms INTO v_quarantine FROM counterfoil_quarantine AS q WHERE q.one = 1 LOCK IN SHARE MODE;
     IF p_expected_version IS NOT NULL THEN
         SELECT r.id, r.version, r.lease, r.claimed_at, r.counted_from, r.expires_at, r.record
@@ -156,7 +168,9 @@ BEGIN
         WHERE r.id = v_id AND r.version = p_expected_version AND r.lease = p_expected_lease;
         SET v_outcome = 'won';
     END IF;
-    IF v_outcome = 'won' THEN
+    IF p_within THEN
+        SET SESSION innodb_lock_wait_timeout = v_patience;
+    ELSEIF v_outcome = 'won' THEN
         COMMIT;
     ELSE
         ROLLBACK;
@@ -164,7 +178,9 @@ BEGIN
     IF v_outcome <> 'lost' THEN
         SET v_version = NULL, v_record = NULL;
     END IF;
-    SELECT v_outcome, v_at, v_quarantine, v_version, v_lease, v_claimed, v_from, v_expires, v_record;
+    -- With the id of the store that this really is.
+    SELECT v_outcome, v_at, v_quarantine, v_version, v_lease, v_claimed, v_from, v_expires, v_record, s.id
+    FROM counterfoil_store AS s WHERE s.one = 1;
 END $$
 
 DROP PROCEDURE IF EXISTS counterfoil_put $$
@@ -190,7 +206,8 @@ CREATE PROCEDURE counterfoil_put(
     IN p_note_lease       BINARY(16),
     IN p_note_who         MEDIUMTEXT CHARACTER SET utf8mb4,
     IN p_note_why         MEDIUMTEXT CHARACTER SET utf8mb4,
-    IN p_lock_s           INT
+    IN p_lock_s           INT,        -- null: what the session says already
+    IN p_within           BOOLEAN
 )
 MODIFIES SQL DATA
 SQL SECURITY INVOKER
@@ -200,11 +217,22 @@ BEGIN
     DECLARE v_lease BINARY(16);
     DECLARE v_record LONGBLOB;
     DECLARE v_taken BOOLEAN DEFAULT FALSE;
+    DECLARE v_patience INT DEFAULT @@SESSION.innodb_lock_wait_timeout;
     DECLARE CONTINUE HANDLER FOR 1062 SET v_taken = TRUE;
-    DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN ROLLBACK; RESIGNAL; END;
+    DECLARE EXIT HANDLER FOR SQLEXCEPTION
+    BEGIN
+        IF p_within THEN
+            SET SESSION innodb_lock_wait_timeout = v_patience;
+        ELSE
+            ROLLBACK;
+        END IF;
+        RESIGNAL;
+    END;
 
-    SET SESSION innodb_lock_wait_timeout = p_lock_s;
-    START TRANSACTION;
+    SET SESSION innodb_lock_wait_timeout = COALESCE(p_lock_s, v_patience);
+    IF NOT p_within THEN
+        START TRANSACTION;
+    END IF;
     SELECT r.id, r.version, r.lease, r.claimed_at, r.counted_from, r.expires_at, r.record
     INTO v_id, v_version, v_lease, v_claimed, v_from, v_expires, v_record
     FROM counterfoil_record AS r WHERE r.digest = p_digest FOR UPDATE;
@@ -248,6 +276,10 @@ BEGIN
             INSERT INTO counterfoil_history (digest, at, kind, lease, who, why)
             VALUES (p_digest, p_note_at, p_note_kind, p_note_lease, p_note_who, p_note_why);
         END IF;
+    END IF;
+    IF p_within THEN
+        SET SESSION innodb_lock_wait_timeout = v_patience;
+    ELSEIF v_outcome = 'won' THEN
         COMMIT;
     ELSE
         ROLLBACK;

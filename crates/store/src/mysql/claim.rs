@@ -18,7 +18,7 @@ use super::rows::{self, Columns, ZERO, get};
 use crate::error::{ErrorKind, StoreError};
 use crate::seam::{Expected, Swap, Swapped};
 
-const CLAIM: &str = "CALL counterfoil_claim(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+pub(super) const CLAIM: &str = "CALL counterfoil_claim(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 const DOING: &str = "a claim could not be written";
 
@@ -68,7 +68,7 @@ async fn decided(inner: &Inner, swap: &Swap, draft: &Arc<Draft>) -> Result<Swapp
     Err(Failed::Other(StoreError::not_applied(ErrorKind::Busy, changed)))
 }
 
-enum Outcome {
+pub(super) enum Outcome {
     Answer(Swapped),
     Quarantine(Option<Timestamp>),
 }
@@ -88,7 +88,7 @@ async fn send(
             Written::of(draft, before, now)
         }
     };
-    let values = values(inner, swap, &written, quarantine).map_err(Failed::Other)?;
+    let values = values(inner, swap, &written, quarantine, Whose::Own).map_err(Failed::Other)?;
     // Half of a call's time at most: where the network swallows it, there is time for another copy.
     let deadline = deadline.min(Instant::now() + inner.options.call_timeout / 2);
     let rows = lent.send(Intent::Writes, DOING, CLAIM, values, deadline).await?.rows;
@@ -99,7 +99,12 @@ async fn send(
 }
 
 /// What became of one claim.
-fn outcome(inner: &Inner, swap: &Swap, written: Written, row: &mysql_async::Row) -> Result<Outcome, StoreError> {
+pub(super) fn outcome(
+    inner: &Inner,
+    swap: &Swap,
+    written: Written,
+    row: &mysql_async::Row,
+) -> Result<Outcome, StoreError> {
     let at = rows::time(row, 1)?;
     inner.pace.learn(at);
     let now = Now::at(at);
@@ -116,14 +121,14 @@ fn outcome(inner: &Inner, swap: &Swap, written: Written, row: &mysql_async::Row)
 }
 
 /// What a claim writes: times that count from the write, or, under a quarantine, what was decided just before it.
-enum Written {
+pub(super) enum Written {
     Counted(Arc<Draft>),
     Decided(Arc<Record>),
 }
 
 impl Written {
     /// Decided under the quarantine `before`, at the server's time `now`.
-    fn of(draft: &Arc<Draft>, before: Timestamp, now: Timestamp) -> Self {
+    pub(super) fn of(draft: &Arc<Draft>, before: Timestamp, now: Timestamp) -> Self {
         let record = draft.at(now, Some(before));
         // A draft that may run now may run a moment later too.
         if record.state == State::Running { Self::Counted(draft.clone()) } else { Self::Decided(Arc::new(record)) }
@@ -137,11 +142,21 @@ impl Written {
     }
 }
 
-fn values(
+/// Whose transaction a write is in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Whose {
+    /// One of its own.
+    Own,
+    /// The caller's.
+    Callers,
+}
+
+pub(super) fn values(
     inner: &Inner,
     swap: &Swap,
     written: &Written,
     quarantine: Option<Timestamp>,
+    whose: Whose,
 ) -> Result<Vec<Value>, StoreError> {
     let (columns, counted, claimed_at) = match written {
         Written::Counted(draft) => {
@@ -162,6 +177,7 @@ fn values(
         swap.not_after.map(Timestamp::as_millis).into(),
         quarantine.map(Timestamp::as_millis).into(),
         inner.no_wait_s.into(),
+        (whose == Whose::Callers).into(),
     ]);
     Ok(values)
 }

@@ -107,6 +107,15 @@ pub(super) fn failed(error: Error, intent: Intent, doing: &str) -> Failed {
     Failed::Other(StoreError { applied, kind, detail, source })
 }
 
+/// What is known of a statement in somebody's open transaction: nothing of it is applied before its COMMIT.
+pub(super) fn within(error: Error, doing: &str) -> Failed {
+    match failed(error, Intent::Reads, doing) {
+        Failed::Other(error) => Failed::Other(StoreError { applied: Applied::No, ..error }),
+        Failed::Locked => Failed::Locked,
+        Failed::Deadlock => Failed::Deadlock,
+    }
+}
+
 /// Whether the server is still there to say that the statement was undone.
 pub(super) fn is_undone(error: &Error) -> bool {
     match error {
@@ -118,6 +127,7 @@ pub(super) fn is_undone(error: &Error) -> bool {
 /// The kind and the next step, for errors after which nothing was written.
 fn judged(told: &ServerError) -> Option<(ErrorKind, &'static str)> {
     Some(match told.code {
+        1020 => (ErrorKind::Busy, "somebody changed the record after the transaction had begun to read: try again"),
         1040 | 1203 | 1226 | 1041 => (ErrorKind::Busy, "the database server has no connection to spare: try again"),
         1290 | 1792 | 1836 => {
             (ErrorKind::Unavailable, "the database takes no writes: connect to the primary, with a user that may write")

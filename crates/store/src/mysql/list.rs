@@ -71,7 +71,7 @@ const ABOUT: &str = "SELECT s.id, s.born_at, q.before_ms, p.longest_ms, c.now_ms
   (SELECT COUNT(*) FROM counterfoil_record)
   FROM counterfoil_store AS s, counterfoil_quarantine AS q, counterfoil_promise AS p, counterfoil_clock AS c";
 
-const CLOCK: &str = "SELECT now_ms FROM counterfoil_clock";
+pub(super) const CLOCK: &str = "SELECT now_ms FROM counterfoil_clock";
 
 /// Reads the newest committed record, on the primary only.
 pub(super) async fn read(inner: &Inner, identity: &Identity) -> Result<Seen, StoreError> {

@@ -15,7 +15,7 @@ use super::rows::{self, Columns, get};
 use crate::error::{ErrorKind, StoreError};
 use crate::seam::{New, Note, Swap, Swapped};
 
-const PUT: &str = "CALL counterfoil_put(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+pub(super) const PUT: &str = "CALL counterfoil_put(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
 
 const DOING: &str = "a record could not be written";
 
@@ -47,7 +47,7 @@ pub(super) async fn swap(inner: &Inner, swap: &Swap, patience: Patience) -> Resu
 
 async fn send(inner: &Inner, swap: &Swap, patience: Patience) -> Result<Swapped, Failed> {
     let deadline = Instant::now() + inner.options.call_timeout;
-    let values = values(inner, swap, patience).map_err(Failed::Other)?;
+    let values = values(inner, swap, Some(patience)).map_err(Failed::Other)?;
     let mut lent = inner.lend(deadline).await.map_err(Failed::Other)?;
     let rows = lent.send(Intent::Writes, DOING, PUT, values, deadline).await?.rows;
     // The call was answered, and what it wrote is not known.
@@ -56,7 +56,7 @@ async fn send(inner: &Inner, swap: &Swap, patience: Patience) -> Result<Swapped,
     outcome(inner, swap, row).map_err(Failed::Other)
 }
 
-fn outcome(inner: &Inner, swap: &Swap, row: &Row) -> Result<Swapped, StoreError> {
+pub(super) fn outcome(inner: &Inner, swap: &Swap, row: &Row) -> Result<Swapped, StoreError> {
     let at = rows::time(row, 1)?;
     inner.pace.learn(at);
     let now = Now::at(at);
@@ -76,7 +76,8 @@ fn outcome(inner: &Inner, swap: &Swap, row: &Row) -> Result<Swapped, StoreError>
     })
 }
 
-fn values(inner: &Inner, swap: &Swap, patience: Patience) -> Result<Vec<Value>, StoreError> {
+/// With no `patience`, the write is in the caller's transaction.
+pub(super) fn values(inner: &Inner, swap: &Swap, patience: Option<Patience>) -> Result<Vec<Value>, StoreError> {
     let record = match &swap.new {
         New::Put(record) => Some(record.as_ref()),
         New::Delete | New::Claim(_) => None,
@@ -102,10 +103,11 @@ fn values(inner: &Inner, swap: &Swap, patience: Patience) -> Result<Vec<Value>, 
         Some(note) => values.extend(self::note(note)),
         None => values.extend([const { Value::NULL }; 5]),
     }
-    values.push(match patience {
-        Patience::Waits => inner.lock_s().into(),
-        Patience::Skips => inner.no_wait_s.into(),
+    let lock_s = patience.map(|patience| match patience {
+        Patience::Waits => inner.lock_s(),
+        Patience::Skips => inner.no_wait_s,
     });
+    values.extend([lock_s.into(), patience.is_none().into()]);
     Ok(values)
 }
 

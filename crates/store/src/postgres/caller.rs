@@ -1,37 +1,38 @@
 //! The same promise in a transaction that the caller owns, on a connection of the caller's own: claim, effect and receipt
 //! are committed by one COMMIT, or none of them is (PROTOCOL section 6, row 1).
 //!
-//! Nothing here is durable before that COMMIT returned. What does not belong here: writes in transactions of the store's
-//! own (`claim`, `put`), and when an action may run (core).
+//! Nothing here is durable before that COMMIT returned. What does not belong here: the loop (`within`), the drivers
+//! (`transaction`), and writes in transactions of the store's own (`claim`, `put`).
 
 use std::sync::Arc;
 
-use counterfoil_core::action::{Completed, Refused, Write, complete, decide, release};
-use counterfoil_core::claim::Draft;
-use counterfoil_core::{Claim, Decision, Effect, Identity, LeaseId, Now, Policy, Receipt, Record, State, Timestamp};
-use tokio_postgres::Transaction;
+use counterfoil_core::{Claim, Policy, Receipt, Timestamp};
 
 use super::claim::{self, CLOCK, Outcome, Written};
-use super::fault::{self, Intent};
-use super::put::{self, PUT};
+use super::fault::Intent;
+use super::put;
+use super::transaction::{CallersTransaction, Sends};
 use super::{Inner, PostgresStore, rows};
 use crate::error::{ErrorKind, StoreError};
-use crate::gate::{Begun, Ended, HELD_FOR, Permit, random, stays};
-use crate::seam::{Expected, New, Note, NoteKind, Swap, Swapped};
+use crate::gate::{Begun, Ended, Permit};
+use crate::seam::{New, Note, Swap, Swapped};
+use crate::within::{self, Within, changed};
 
-/// How often a call looks again because what stands, or the quarantine, was changed meanwhile.
-const ROUNDS_MAX: usize = 16;
+/// With the id of the store that the transaction really is on, and the transaction's own.
+const CLAIM_HERE: &str = "SELECT c.*, s.id, pg_current_xact_id()::text FROM counterfoil.store AS s, \
+    counterfoil.claim($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17) AS c";
 
-/// With the id of the store that the transaction really is on.
-const CLAIM_HERE: &str = "SELECT c.*, s.id FROM counterfoil.store AS s, counterfoil.claim($1, $2, $3, $4, $5, $6, $7, $8, \
-    $9, $10, $11, $12, $13, $14, $15, $16, $17) AS c";
-
-const DOING: &str = "the caller's transaction could not be written to";
+/// With the transaction's id.
+const PUT_HERE: &str = "SELECT p.*, pg_current_xact_id()::text FROM counterfoil.put($1, $2, $3, $4, $5, $6, $7, $8, $9, \
+    $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20) AS p";
 
 impl PostgresStore {
     /// Claims inside `tx`, one round trip for a new action. Make the effect in the same transaction, end it with
     /// [`PostgresStore::complete_in`], and commit: effect and receipt are then durable together. Rolled back, neither
     /// happened, and the key is free. Committed without an end, the lease lapses and the next claim takes over.
+    ///
+    /// `tx` is `&tokio_postgres::Transaction`, or with the feature `sqlx` `&mut sqlx::Transaction<Postgres>`. Not a nested one
+    /// that may be rolled back alone: the claim is undone with it, and so must the effect be.
     ///
     /// Any other answer leaves `tx` usable. While it is open, everybody else is told *in progress*; nobody waits for it.
     /// The policy's `effect` is taken to be [coupled](Effect::Coupled). `synchronous_commit` is raised to `on` for this
@@ -67,36 +68,11 @@ impl PostgresStore {
     /// READ COMMITTED where somebody else was faster. Whatever the error, roll `tx` back.
     pub async fn begin_in(
         &self,
-        tx: &Transaction<'_>,
+        tx: impl CallersTransaction,
         claim: &mut Claim,
         policy: &Policy,
     ) -> Result<Begun, StoreError> {
-        let policy = Policy { effect: Effect::Coupled, ..policy.clone() };
-        let mut step = Step::Claim { expected: Expected::Absent, version: 1, claimed_at: None };
-        for _ in 0..ROUNDS_MAX {
-            let Step::Claim { expected, version, claimed_at } = step else { break };
-            let lease = LeaseId::from_bytes(random()?);
-            let draft = Draft { version, claimed_at, ..Draft::new(claim, &policy, lease, None) };
-            let identity = claim.identity().clone();
-            let swap = Swap { identity, expected, new: New::claim(draft), not_after: None, note: None };
-            step = match self.inner.claim_in(tx, &swap).await? {
-                None => Step::Claim { expected, version, claimed_at },
-                Some(Swapped::Won { record: Some(record), now }) => return Ok(begun(claim, policy, record, now)),
-                Some(Swapped::Lost { stands, now }) => {
-                    let step = decided(claim, stands.as_deref(), now);
-                    if matches!(step, Step::Claim { .. }) {
-                        stays(stands.as_deref(), claim, &policy)?;
-                    }
-                    step
-                }
-                Some(Swapped::Held { .. }) => return Ok(Begun::InProgress { remaining: HELD_FOR }),
-                Some(Swapped::Won { record: None, .. } | Swapped::TooLate { .. }) => break,
-            };
-            if let Step::Answer(begun) = step {
-                return Ok(begun);
-            }
-        }
-        Err(changed())
+        within::begin(&mut Here::new(&self.inner, tx), claim, policy).await
     }
 
     /// Writes the result inside `tx`. Where it is refused, roll `tx` back: somebody else has the key.
@@ -105,179 +81,91 @@ impl PostgresStore {
     /// As [`PostgresStore::begin_in`].
     pub async fn complete_in(
         &self,
-        tx: &Transaction<'_>,
+        tx: impl CallersTransaction,
         permit: &mut Permit,
         receipt: &Receipt,
     ) -> Result<Ended, StoreError> {
-        let (lease, policy) = (permit.lease(), permit.policy().clone());
-        let mut stands = Some(permit.record().clone());
-        for _ in 0..ROUNDS_MAX {
-            let now = self.inner.pace.now().at;
-            let done = complete(stands.as_deref(), lease, receipt.clone(), policy.retention, policy.expiry, now);
-            let done = match done {
-                Ok(Completed::Write(done)) => done,
-                Ok(Completed::Already) => {
-                    return Ok(Ended::Written { expires_at: stands.as_deref().and_then(Record::sweep_at) });
-                }
-                Err(refused) => return Ok(self.refused(permit, refused, receipt.status, now).await),
-            };
-            let (expires_at, done) = (done.sweep_at(), Arc::new(done));
-            match self.inner.put_in(tx, permit.identity(), stands.as_deref(), New::Put(done.clone())).await? {
-                Ok(()) => {
-                    permit.moved(done);
-                    return Ok(Ended::Written { expires_at });
-                }
-                Err(other) => stands = other,
-            }
-        }
-        Err(changed())
+        within::complete(&mut Here::new(&self.inner, tx), permit, receipt).await
     }
 
     /// Gives the key back inside `tx`: the effect certainly did not happen.
     ///
     /// # Errors
     /// As [`PostgresStore::begin_in`].
-    pub async fn release_in(&self, tx: &Transaction<'_>, permit: &mut Permit) -> Result<Ended, StoreError> {
-        let mut stands = Some(permit.record().clone());
-        for _ in 0..ROUNDS_MAX {
-            let new = match release(stands.as_deref(), permit.lease(), self.inner.pace.now().at) {
-                Ok(Write::Delete) => New::Delete,
-                Ok(Write::Put(record)) => New::put(record),
-                Ok(Write::Claim { .. }) => return Err(changed()),
-                Err(refused) => return Ok(Ended::Refused(refused)),
-            };
-            match self.inner.put_in(tx, permit.identity(), stands.as_deref(), new).await? {
-                Ok(()) => return Ok(Ended::Written { expires_at: None }),
-                Err(other) => stands = other,
-            }
-        }
-        Err(changed())
-    }
-
-    /// A completion that came too late. Its alarm is written in a transaction of its own, because the caller's is rolled
-    /// back.
-    async fn refused(&self, permit: &Permit, refused: Refused, status: u16, at: Timestamp) -> Ended {
-        let digest = permit.digest();
-        tracing::error!(%digest, why = refused.as_str(), status, "a completion came too late and was refused");
-        let note = Note {
-            identity: permit.identity().clone(),
-            at,
-            kind: NoteKind::LateCompletion,
-            lease: permit.lease(),
-            who: "owner".to_owned(),
-            why: format!("refused as {}: the run ended with status {status}", refused.as_str()),
-        };
-        let inner = self.inner.clone();
-        if let Err(error) = self.run(Intent::Writes, async move { inner.note(&note).await }).await {
-            tracing::error!(%digest, %error, "the late completion could not be written to the history");
-        }
-        Ended::Refused(refused)
+    pub async fn release_in(&self, tx: impl CallersTransaction, permit: &mut Permit) -> Result<Ended, StoreError> {
+        within::release(&mut Here::new(&self.inner, tx), permit).await
     }
 }
 
-/// What a claim comes to on what stands.
-enum Step {
-    Answer(Begun),
-    /// It may run, in the place of this.
-    Claim {
-        expected: Expected,
-        version: u64,
-        claimed_at: Option<Timestamp>,
-    },
+/// A transaction of either driver, and the store that it is about.
+pub(super) struct Here<'s, T> {
+    inner: &'s Arc<Inner>,
+    tx: T,
+    /// The transaction that was claimed in.
+    pub(super) xact: Option<String>,
 }
 
-fn begun(claim: &Claim, policy: Policy, record: Arc<Record>, now: Now) -> Begun {
-    match record.state {
-        State::Running => Begun::Execute(Box::new(Permit::new(claim.identity().clone(), record, policy))),
-        State::Unknown { since, why } => Begun::Unknown { since, why },
-        // No claim writes these.
-        State::Done { .. } | State::Spent { .. } => Begun::InProgress { remaining: record.lease.until.since(now.at) },
+impl<'s, T: Sends> Here<'s, T> {
+    pub(super) const fn new(inner: &'s Arc<Inner>, tx: T) -> Self {
+        Self { inner, tx, xact: None }
     }
 }
 
-fn decided(claim: &mut Claim, stands: Option<&Record>, now: Now) -> Step {
-    let (mut decision, mut write) = decide(stands, claim, now);
-    if let Decision::NeedsFingerprint(rule) = &decision {
-        claim.learn(rule);
-        (decision, write) = decide(stands, claim, now);
+impl<T: Sends> Within for Here<'_, T> {
+    async fn promise(&mut self, span: i64) -> Result<(), StoreError> {
+        self.inner.know(span).await
     }
-    let expected = stands.map_or(Expected::Absent, Expected::record);
-    match (decision, write) {
-        (Decision::Execute | Decision::NeedsFingerprint(_), Some(Write::Claim { version, claimed_at, keyed: _ })) => {
-            Step::Claim { expected, version, claimed_at }
-        }
-        (Decision::Execute | Decision::NeedsFingerprint(_), Some(Write::Put(_) | Write::Delete) | None) => {
-            Step::Claim { expected, version: 1, claimed_at: None }
-        }
-        (Decision::Replay { receipt, expires_at }, _) => Step::Answer(Begun::Replay { receipt, expires_at }),
-        (Decision::Mismatch, _) => Step::Answer(Begun::Mismatch),
-        (Decision::InProgress { until }, _) => Step::Answer(Begun::InProgress { remaining: until.since(now.at) }),
-        // That a lapsed run is unknown is shown by reading it: it need not be written in somebody's transaction.
-        (Decision::Unknown { since, why }, _) => Step::Answer(Begun::Unknown { since, why }),
-        (Decision::Expired { until }, _) => Step::Answer(Begun::Expired { until }),
-    }
-}
 
-fn changed() -> StoreError {
-    let detail = "the record changed too often while it was claimed: roll back and try again";
-    StoreError::not_applied(ErrorKind::Busy, detail)
-}
-
-impl Inner {
-    /// Sends one claim; `None`: it was decided under another quarantine, which is known now.
-    async fn claim_in(&self, tx: &Transaction<'_>, swap: &Swap) -> Result<Option<Swapped>, StoreError> {
+    async fn claim(&mut self, swap: &Swap) -> Result<Option<Swapped>, StoreError> {
+        let inner = self.inner;
         let New::Claim(draft) = &swap.new else { return Err(changed()) };
-        let quarantine = match self.quarantine() {
+        let quarantine = match inner.quarantine() {
             None => None,
             Some(before) => {
-                let told = tx.query_typed(CLOCK, &[]).await.map_err(in_transaction)?;
+                let told = self.tx.rows(CLOCK, &[]).await?;
                 let now = told.first().map(|row| rows::time(row, 0)).transpose()?;
-                Some((before, now.unwrap_or_else(|| self.pace.now().at)))
+                Some((before, now.unwrap_or_else(|| inner.pace.now().at)))
             }
         };
         let written = Written::of(draft, quarantine);
         let mut arrays = claim::Arrays::default();
         arrays.push(swap, &written, false)?;
         let before = quarantine.map(|(before, _)| before.as_millis());
-        let answer = tx.query_typed(CLAIM_HERE, &arrays.parameters(&before)).await.map_err(in_transaction)?;
+        let answer = self.tx.rows(CLAIM_HERE, &arrays.parameters(&before)).await?;
         let row = answer.first().ok_or_else(changed)?;
-        if rows::get::<&str>(row, 11)? != self.id {
+        if rows::get::<&str>(row, 11)? != inner.id {
             let detail = "the transaction is on another database than the store: connect to the same one";
             return Err(StoreError::not_applied(ErrorKind::Misuse, detail));
         }
-        match claim::outcome(self, swap, written, row)? {
+        self.xact = rows::get(row, 12)?;
+        match claim::outcome(inner, swap, written, row)? {
             Outcome::Answer(swapped) => Ok(Some(swapped)),
-            Outcome::Held(at) => Ok(Some(Swapped::Held { now: Now::at(at) })),
+            Outcome::Held(at) => Ok(Some(Swapped::Held { now: counterfoil_core::Now::at(at) })),
             Outcome::Quarantine(before) => {
-                self.set_quarantine_seen(before);
+                inner.set_quarantine_seen(before);
                 Ok(None)
             }
         }
     }
 
-    /// Writes in the place of what `stands`; the inner error is what stands instead.
-    async fn put_in(
-        &self,
-        tx: &Transaction<'_>,
-        identity: &Identity,
-        stands: Option<&Record>,
-        new: New,
-    ) -> Result<Result<(), Option<Arc<Record>>>, StoreError> {
-        let expected = stands.map_or(Expected::Absent, Expected::record);
-        let swap = Swap { identity: identity.clone(), expected, new, not_after: None, note: None };
+    async fn put(&mut self, swap: &Swap) -> Result<Swapped, StoreError> {
         let mut arrays = put::Arrays::default();
-        arrays.push(&swap)?;
-        let answer = tx.query_typed(PUT, &arrays.parameters(&true, &None)).await.map_err(in_transaction)?;
+        arrays.push(swap)?;
+        let answer = self.tx.rows(PUT_HERE, &arrays.parameters(&true, &None)).await?;
         let row = answer.first().ok_or_else(changed)?;
-        match put::outcome(self, &swap, row)? {
-            Some(Swapped::Won { .. }) => Ok(Ok(())),
-            Some(Swapped::Lost { stands, .. }) => Ok(Err(stands)),
-            Some(Swapped::TooLate { .. } | Swapped::Held { .. }) | None => Err(changed()),
+        if self.xact.as_deref().is_some_and(|begun| rows::get::<&str>(row, 10).is_ok_and(|here| here != begun)) {
+            let detail = "the effect ended its transaction, so effect and receipt were not one: it must do neither";
+            return Err(StoreError::unknown(ErrorKind::Misuse, detail));
         }
+        put::outcome(self.inner, swap, row)?.ok_or_else(changed)
     }
-}
 
-/// Nothing of an open transaction is applied before its COMMIT, however a statement of it fails.
-fn in_transaction(error: tokio_postgres::Error) -> StoreError {
-    fault::failed(error, Intent::Reads, DOING)
+    fn now(&self) -> Timestamp {
+        self.inner.pace.now().at
+    }
+
+    async fn alarm(&mut self, note: Note) -> Result<(), StoreError> {
+        let inner = self.inner.clone();
+        self.inner.run(Intent::Writes, async move { inner.note(&note).await }).await
+    }
 }

@@ -16,6 +16,7 @@ use super::fault::{self, Intent};
 use super::pool::{Lent, Param};
 use super::queue::{Entry, in_time};
 use super::rows::{self, Columns, ZERO, get};
+use super::transaction::Cells;
 use crate::error::{Applied, ErrorKind, StoreError};
 use crate::seam::{Expected, New, Swap, Swapped};
 
@@ -98,7 +99,7 @@ pub(super) enum Outcome {
 }
 
 /// What became of one claim.
-pub(super) fn outcome(inner: &Inner, swap: &Swap, written: Written, row: &Row) -> Result<Outcome, StoreError> {
+pub(super) fn outcome(inner: &Inner, swap: &Swap, written: Written, row: &impl Cells) -> Result<Outcome, StoreError> {
     let at = rows::time(row, 2)?;
     inner.pace.learn(at);
     let now = counterfoil_core::Now::at(at);

@@ -32,7 +32,7 @@ pub(super) fn told(error: &StoreError) -> StoreError {
 /// Nothing was sent, because no connection could be had.
 pub(super) fn unreachable(error: tokio_postgres::Error) -> StoreError {
     if let Some(told) = error.as_db_error() {
-        let (kind, next) = kind(told);
+        let (kind, next) = kind(told.code().code(), told.message());
         return StoreError::not_applied(kind, format!("the database server refuses the connection: {next}"));
     }
     let detail = format!("the database server cannot be reached ({error}): see that it runs and where it listens");
@@ -70,21 +70,30 @@ pub(super) fn not_replicated(doing: &str) -> StoreError {
 /// What is known after a statement was sent and failed.
 pub(super) fn failed(error: tokio_postgres::Error, intent: Intent, doing: &str) -> StoreError {
     match error.as_db_error() {
-        Some(told) if is_undone(told) => {
-            let (kind, next) = kind(told);
-            StoreError::not_applied(kind, format!("{doing}: {next}"))
-        }
-        Some(told) => {
-            let (applied, kind) = intent.lost();
-            let detail = format!("{doing}: the database server ended the connection ({})", told.code().code());
-            StoreError { applied, kind, detail, source: None }
-        }
-        None => {
-            let (applied, kind) = intent.lost();
-            let detail = format!("{doing}: the connection to the database server was lost");
-            StoreError { applied, kind, detail, source: Some(Box::new(error)) }
-        }
+        Some(told) if is_undone(told) => undone(told.code().code(), told.message(), doing),
+        Some(told) => ended(told.code().code(), intent, doing),
+        None => lost(intent, doing).caused_by(error),
     }
+}
+
+/// The server says that the transaction was undone.
+pub(super) fn undone(code: &str, message: &str, doing: &str) -> StoreError {
+    let (kind, next) = kind(code, message);
+    StoreError::not_applied(kind, format!("{doing}: {next}"))
+}
+
+/// The server says that it ends the connection.
+pub(super) fn ended(code: &str, intent: Intent, doing: &str) -> StoreError {
+    let (applied, kind) = intent.lost();
+    let detail = format!("{doing}: the database server ended the connection ({code})");
+    StoreError { applied, kind, detail, source: None }
+}
+
+/// Nobody says anything any more.
+pub(super) fn lost(intent: Intent, doing: &str) -> StoreError {
+    let (applied, kind) = intent.lost();
+    let detail = format!("{doing}: the connection to the database server was lost");
+    StoreError { applied, kind, detail, source: None }
 }
 
 /// Whether the server says that the transaction was undone, and is still there to say so. A pooler between reports a
@@ -95,8 +104,8 @@ pub(super) fn is_undone(told: &DbError) -> bool {
 }
 
 /// The kind, and what is wrong with the next step.
-fn kind(told: &DbError) -> (ErrorKind, String) {
-    let code = told.code();
+fn kind(code: &str, message: &str) -> (ErrorKind, String) {
+    let state = SqlState::from_code(code);
     let busy = [
         SqlState::T_R_SERIALIZATION_FAILURE,
         SqlState::T_R_DEADLOCK_DETECTED,
@@ -111,18 +120,18 @@ fn kind(told: &DbError) -> (ErrorKind, String) {
         SqlState::INVALID_SCHEMA_NAME,
         SqlState::INVALID_CATALOG_NAME,
     ];
-    if busy.contains(code) {
-        (ErrorKind::Busy, format!("the database server is busy ({}): try again", code.code()))
-    } else if *code == SqlState::READ_ONLY_SQL_TRANSACTION {
+    if busy.contains(&state) {
+        (ErrorKind::Busy, format!("the database server is busy ({code}): try again"))
+    } else if state == SqlState::READ_ONLY_SQL_TRANSACTION {
         let next = "the database takes no writes: connect to the primary, with a role that may write";
         (ErrorKind::Unavailable, next.to_owned())
-    } else if *code == SqlState::INSUFFICIENT_PRIVILEGE {
+    } else if state == SqlState::INSUFFICIENT_PRIVILEGE {
         let next = "the role lacks a right on schema counterfoil: grant it as the documentation says";
         (ErrorKind::Unavailable, next.to_owned())
-    } else if missing.contains(code) {
+    } else if missing.contains(&state) {
         let next = "the database holds no store of this version: run `counterfoil migrate`";
         (ErrorKind::Unavailable, next.to_owned())
     } else {
-        (ErrorKind::Unavailable, format!("{} ({})", told.message(), code.code()))
+        (ErrorKind::Unavailable, format!("{message} ({code})"))
     }
 }

@@ -74,6 +74,16 @@ const CLOCK: &str = "SELECT counterfoil.clock()";
 pub(super) async fn read(inner: &Inner, identity: &Identity) -> Result<Seen, StoreError> {
     let deadline = Instant::now() + inner.options.call_timeout;
     let mut lent = inner.lend(deadline).await?;
+    read_on(inner, &mut lent, identity, deadline).await
+}
+
+/// The same on a connection that is lent already.
+pub(super) async fn read_on(
+    inner: &Inner,
+    lent: &mut Lent,
+    identity: &Identity,
+    deadline: Instant,
+) -> Result<Seen, StoreError> {
     let (scope, operation, key) = parts(identity);
     let parameters: [Param<'_>; 3] = [(&scope, Type::BYTEA), (&operation, Type::BYTEA), (&key, Type::BYTEA)];
     let rows = lent.query(Intent::Reads, "a record could not be read", READ, &parameters, deadline).await?;

@@ -186,6 +186,19 @@ impl Lent {
         self.query(Intent::Reads, doing, "BEGIN", &[], deadline).await.map(drop)
     }
 
+    /// The client itself, for a transaction of its own kind, and whether the server warned. Until
+    /// [`Lent::is_whole_again`] the connection is lent to nobody else, come what may.
+    pub(super) fn for_a_transaction(&mut self) -> Result<(&mut Client, Arc<AtomicBool>), StoreError> {
+        (self.in_transaction, self.is_whole) = (true, false);
+        let link = self.link.as_mut().ok_or_else(closed)?;
+        Ok((&mut link.client, link.warned.clone()))
+    }
+
+    /// That transaction was committed.
+    pub(super) const fn is_whole_again(&mut self) {
+        (self.in_transaction, self.is_whole) = (false, true);
+    }
+
     /// Runs the statements of a file inside a transaction.
     pub(super) async fn script(&mut self, doing: &str, statements: &str, deadline: Instant) -> Result<(), StoreError> {
         self.is_whole = false;

@@ -15,6 +15,7 @@ use super::fault::{self, Intent};
 use super::pool::{Lent, Param};
 use super::queue::{Entry, in_time};
 use super::rows::{self, Columns, get};
+use super::transaction::Cells;
 use crate::error::{Applied, ErrorKind, StoreError};
 use crate::seam::{Expected, New, Note, Swap, Swapped};
 
@@ -83,7 +84,7 @@ fn locked() -> StoreError {
 }
 
 /// What became of one write; `None`: somebody else has its row locked.
-pub(super) fn outcome(inner: &Inner, swap: &Swap, row: &Row) -> Result<Option<Swapped>, StoreError> {
+pub(super) fn outcome(inner: &Inner, swap: &Swap, row: &impl Cells) -> Result<Option<Swapped>, StoreError> {
     let at = rows::time(row, 2)?;
     inner.pace.learn(at);
     let now = Now::at(at);

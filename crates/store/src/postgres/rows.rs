@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use counterfoil_core::record::{decode, encode};
 use counterfoil_core::{Identity, Key, Operation, Record, Scope, State, Timestamp, Why};
-use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
 
 use super::settlement::settled;
+use super::transaction::Cells;
 use crate::error::{ErrorKind, StoreError};
 
 /// The columns that [`standing`] reads, in its order.
@@ -20,12 +21,12 @@ macro_rules! columns {
 pub(super) use columns;
 
 /// The record whose columns begin at `first`; `None` where they are null, which says that nothing stands.
-pub(super) fn standing(row: &Row, first: usize) -> Result<Option<Record>, StoreError> {
+pub(super) fn standing(row: &impl Cells, first: usize) -> Result<Option<Record>, StoreError> {
     Ok(stored(row, first)?.map(|stored| stored.record()).transpose()?)
 }
 
 /// The columns that begin at `first`, not yet believed.
-pub(super) fn stored(row: &Row, first: usize) -> Result<Option<Stored<'_>>, StoreError> {
+pub(super) fn stored(row: &impl Cells, first: usize) -> Result<Option<Stored<'_>>, StoreError> {
     let version: Option<i64> = get(row, first)?;
     let Some(version) = version else { return Ok(None) };
     let (lease, bytes): (&[u8], &[u8]) = (get(row, first + 1)?, get(row, first + 5)?);
@@ -118,7 +119,7 @@ pub(super) fn version(version: u64) -> Result<i64, StoreError> {
 }
 
 /// The identity whose columns begin at `first`.
-pub(super) fn identity(row: &Row, first: usize) -> Result<Identity, StoreError> {
+pub(super) fn identity(row: &impl Cells, first: usize) -> Result<Identity, StoreError> {
     let text = |bytes: &[u8]| {
         String::from_utf8(bytes.to_vec()).map_err(|_| counterfoil_core::Error::Corrupt("an identity is no text"))
     };
@@ -133,13 +134,13 @@ pub(super) fn named(error: StoreError, identity: &Identity) -> StoreError {
 }
 
 /// A column; one of another type than expected is damage.
-pub(super) fn get<'r, T: tokio_postgres::types::FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, StoreError> {
-    row.try_get(column).map_err(|error| {
+pub(super) fn get<'r, T: FromSql<'r>>(row: &'r impl Cells, column: usize) -> Result<T, StoreError> {
+    row.cell(column).map_err(|error| {
         let detail = "the database answers other columns than this version wrote: run `counterfoil migrate`";
-        StoreError::not_applied(ErrorKind::Corrupt, detail).caused_by(error)
+        StoreError { source: Some(error), ..StoreError::not_applied(ErrorKind::Corrupt, detail) }
     })
 }
 
-pub(super) fn time(row: &Row, column: usize) -> Result<Timestamp, StoreError> {
+pub(super) fn time(row: &impl Cells, column: usize) -> Result<Timestamp, StoreError> {
     get(row, column).map(Timestamp::from_millis)
 }

@@ -4,6 +4,8 @@
 // A helper of a test says what it saw by panicking, as the test itself does.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[cfg(all(feature = "contract", any(feature = "postgres", feature = "mysql")))]
+mod callers;
 #[cfg(feature = "contract")]
 mod child_keys;
 #[cfg(feature = "contract")]

@@ -4,6 +4,7 @@
 mod contract;
 mod faults;
 mod locks;
+mod plans;
 mod servers;
 
 use std::sync::Arc;

@@ -2,10 +2,10 @@
 //! Tests of private parts are beside them in `src`.
 
 mod batch;
-mod caller;
 mod commits;
 mod concluded;
 mod contract;
+mod coupled;
 mod faults;
 mod fence;
 mod plans;
