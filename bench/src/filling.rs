@@ -99,6 +99,7 @@ pub(crate) fn done(
         version: 2,
         fingerprint: claims.claim(key)?.fingerprint().clone(),
         effect: policy.effect,
+        keyed: None,
         claimed_at: now,
         lease,
         state: State::Done { receipt, author: Author::Owner, completed_at: now, expires_at, refuse_until: None },

@@ -1,6 +1,6 @@
 //! Counterfoil beside what people would write without it, on the same machine, in the same run.
 //!
-//! `cargo bench -p counterfoil-bench` prints six tables and a course of memory (about twenty minutes, the first time
+//! `cargo bench -p counterfoil-bench` prints seven tables and a course of memory (about twenty minutes, the first time
 //! some more to fill a store and to build the peers); `-- --help` lists the options.
 //!
 //! How to read it: only **ratios inside one table** count. All rows of a table are measured one after the other in
@@ -33,6 +33,7 @@ mod proxy;
 mod replay;
 mod sample;
 mod seed;
+mod sends;
 mod table;
 
 use std::path::Path;
@@ -83,6 +84,7 @@ fn measure(options: &Options) -> Result<(), Fault> {
             TableName::Growth => growth::table(options).run(options)?,
             TableName::Http => http::table().run(options)?,
             TableName::Proxy => proxy::table(options).run(options)?,
+            TableName::Sends => sends::table().run(options)?,
             TableName::Memory => memory::measure(options)?,
             TableName::Postgres => postgres::table(options).run(options)?,
         }

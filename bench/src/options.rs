@@ -9,8 +9,8 @@ use crate::Fault;
 pub(crate) const USAGE: &str = "\
 usage: cargo bench -p counterfoil-bench -- [options]
 
-  --table NAME       create, replay, growth, http, proxy, postgres or memory; may be repeated
-                     (default: all seven)
+  --table NAME       create, replay, growth, http, proxy, postgres, sends or memory; may be
+                     repeated (default: all eight)
   --only TEXT        only rows whose name contains TEXT, and the rows that those are compared with
   --seconds S        how long each row is measured in each repetition (default 2)
   --repetitions N    how often every row is measured (default 5)
@@ -29,15 +29,17 @@ pub(crate) enum TableName {
     Proxy,
     Memory,
     Postgres,
+    Sends,
 }
 
-const TABLES: [(&str, TableName); 7] = [
+const TABLES: [(&str, TableName); 8] = [
     ("create", TableName::Create),
     ("replay", TableName::Replay),
     ("growth", TableName::Growth),
     ("http", TableName::Http),
     ("proxy", TableName::Proxy),
     ("postgres", TableName::Postgres),
+    ("sends", TableName::Sends),
     ("memory", TableName::Memory),
 ];
 
