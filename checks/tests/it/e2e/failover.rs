@@ -102,6 +102,14 @@ fn cut(database: &Database, standby: &Server, ended: &AtomicUsize) {
     });
 }
 
+/// That it is the same store, and what no standby is sent works there, too.
+fn same_store(standby: &Server, name: &str, id: &str) {
+    let standing = standby.psql(name, &["SELECT id FROM counterfoil.store", "SELECT count(*) FROM counterfoil.held"]);
+    assert_eq!(standing.expect("it answers"), format!("{id}\n0"));
+    let held = standby.psql(name, &["BEGIN; SELECT counterfoil.hold('nobody'); COMMIT"]).expect_err("nobody's permit");
+    assert!(held.to_string().contains("no record knows this permit"), "{held}");
+}
+
 #[test]
 fn a_standby_that_takes_over_has_forgotten_nothing() {
     let home = tempfile::tempdir().expect("a directory");
@@ -171,11 +179,7 @@ fn a_standby_that_takes_over_has_forgotten_nothing() {
         answers.len()
     );
 
-    // It is the same store, and what no standby is sent works there, too.
-    let standing = standby.psql(&name, &["SELECT id FROM counterfoil.store", "SELECT count(*) FROM counterfoil.held"]);
-    assert_eq!(standing.expect("it answers"), format!("{id}\n0"));
-    let held = standby.psql(&name, &["BEGIN; SELECT counterfoil.hold('nobody'); COMMIT"]).expect_err("nobody's permit");
-    assert!(held.to_string().contains("no record knows this permit"), "{held}");
+    same_store(&standby, &name, &id);
     for proxy in proxies {
         let proxy = proxy.into_inner().expect("nobody panicked");
         assert_eq!(get(&proxy.admin_url("/readyz")).status, 200, "{}", proxy.process.log());
