@@ -60,22 +60,28 @@ pub(crate) fn serve(word: &str, upstream: &str, dir: &Path) -> Result<(), Fault>
     match word {
         "upstream" => answering(),
         "application" => application::serve(dir),
-        "memory" => proxying(upstream, "", ours::Store::of(crate::ours::memory()), None),
+        "memory" => proxying(upstream, "memory:", "", ours::Store::of(crate::ours::memory()), None),
         "postgres" => {
             let url = std::fs::read_to_string(dir.join(application::PLACE))?;
             let store = load::runtime()?.block_on(PostgresStore::open(&url, PostgresOptions::default()))?;
-            proxying(upstream, "effect = \"coupled\"\nhold = \"always\"\n", ours::Store::of(store), None)
+            proxying(upstream, &url, "effect = \"coupled\"\nhold = \"always\"\n", ours::Store::of(store), None)
         }
         "sqlite" => {
             let store = SqliteStore::open(dir.join("proxy.db"), SqliteOptions::default())?;
-            proxying(upstream, "", ours::Store::of(store.clone()), Some(store))
+            proxying(upstream, "memory:", "", ours::Store::of(store.clone()), Some(store))
         }
         _ => Err(format!("there is no server `{word}`").into()),
     }
 }
 
 /// As `counterfoil serve` is by default, with one guarded operation.
-fn proxying(upstream: &str, terms: &str, store: ours::Store, sqlite: Option<Arc<SqliteStore>>) -> Result<(), Fault> {
+fn proxying(
+    upstream: &str,
+    place: &str,
+    terms: &str,
+    store: ours::Store,
+    sqlite: Option<Arc<SqliteStore>>,
+) -> Result<(), Fault> {
     let text = format!(
         "[principal]\nfrom = \"none\"\n[[operation]]\nname = \"create-order\"\nmatch = \"POST /orders\"\n{terms}"
     );
@@ -83,7 +89,7 @@ fn proxying(upstream: &str, terms: &str, store: ours::Store, sqlite: Option<Arc<
         listen: Some("127.0.0.1:0".to_owned()),
         admin: Some("127.0.0.1:0".to_owned()),
         upstream: Some(format!("http://{upstream}")),
-        store: Some("memory:".to_owned()),
+        store: Some(place.to_owned()),
         principal: None,
     };
     let config = Config::read(Some(&text), &|_| None, &flags).map_err(|complaints| format!("{complaints:?}"))?;

@@ -102,6 +102,26 @@ fn cut(database: &Database, standby: &Server, ended: &AtomicUsize) {
     });
 }
 
+/// That it is the same store, and what no standby is sent works there, too.
+fn same_store(standby: &Server, name: &str, id: &str) {
+    let standing = standby.psql(name, &["SELECT id FROM counterfoil.store", "SELECT count(*) FROM counterfoil.held"]);
+    assert_eq!(standing.expect("it answers"), format!("{id}\n0"));
+    let held = standby.psql(name, &["BEGIN; SELECT counterfoil.hold('nobody'); COMMIT"]).expect_err("nobody's permit");
+    assert!(held.to_string().contains("no record knows this permit"), "{held}");
+}
+
+/// Two proxies before the application at `upstream`.
+fn proxies(home: &std::path::Path, upstream: &str, store: &str) -> [RwLock<Served>; 2] {
+    let config = home.join("counterfoil.toml");
+    let text = format!(
+        "upstream = \"{upstream}\"\nstore = \"{store}\"\nprincipal.from = \"none\"\n[defaults]\neffect = \"other\"\n\
+         lease = \"5s\"\n[[operation]]\nname = \"create-order\"\nmatch = \"POST /orders\"\nkey = \"required\"\n"
+    );
+    std::fs::write(&config, text).expect("a file");
+    let config = config.to_str().expect("a path of text");
+    [(); 2].map(|()| RwLock::new(Served::with(&["--config", config], None)))
+}
+
 #[test]
 fn a_standby_that_takes_over_has_forgotten_nothing() {
     let home = tempfile::tempdir().expect("a directory");
@@ -110,15 +130,7 @@ fn a_standby_that_takes_over_has_forgotten_nothing() {
     let (one, other, name) = (database.server().port(), standby.port(), database.name().to_owned());
     let store = format!("postgres://postgres@127.0.0.1:{one},127.0.0.1:{other}/{name}?sslmode=disable");
     let effects = Effects::default();
-    let config = home.path().join("counterfoil.toml");
-    let text = format!(
-        "upstream = \"{}\"\nstore = \"{store}\"\nprincipal.from = \"none\"\n[defaults]\neffect = \"other\"\n\
-         lease = \"5s\"\n[[operation]]\nname = \"create-order\"\nmatch = \"POST /orders\"\nkey = \"required\"\n",
-        effects.serve()
-    );
-    std::fs::write(&config, text).expect("a file");
-    let config = config.to_str().expect("a path of text");
-    let proxies = [(); 2].map(|()| RwLock::new(Served::with(&["--config", config], None)));
+    let proxies = proxies(home.path(), &effects.serve(), &store);
 
     let (next, ended, stop) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let answers: Mutex<BTreeMap<String, End>> = Mutex::default();
@@ -171,11 +183,7 @@ fn a_standby_that_takes_over_has_forgotten_nothing() {
         answers.len()
     );
 
-    // It is the same store, and what no standby is sent works there, too.
-    let standing = standby.psql(&name, &["SELECT id FROM counterfoil.store", "SELECT count(*) FROM counterfoil.held"]);
-    assert_eq!(standing.expect("it answers"), format!("{id}\n0"));
-    let held = standby.psql(&name, &["BEGIN; SELECT counterfoil.hold('nobody'); COMMIT"]).expect_err("nobody's permit");
-    assert!(held.to_string().contains("no record knows this permit"), "{held}");
+    same_store(&standby, &name, &id);
     for proxy in proxies {
         let proxy = proxy.into_inner().expect("nobody panicked");
         assert_eq!(get(&proxy.admin_url("/readyz")).status, 200, "{}", proxy.process.log());
