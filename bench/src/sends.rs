@@ -54,10 +54,11 @@ pub(crate) fn table() -> Table {
     rows.push(Row::new(PICKED, 1, picked));
     Table {
         title: "Sends",
-        about: "POST of 46 bytes of JSON to a bare axum service on loopback, each attempt on a connection of its own. A \
+        about:
+            "POST of 46 bytes of JSON to a bare axum service on loopback, each attempt on a connection of its own. A \
                 journalled send is an intent in a SQLite file (`synchronous=FULL`), durable before its first byte, and \
                 its outcome, durable before it is answered."
-            .into(),
+                .into(),
         rows,
         checks: Vec::new(),
     }

@@ -176,12 +176,8 @@ fn a_standby_that_takes_over_has_forgotten_nothing() {
         assert!(later == *end || !before.contains_key(key), "{key} was answered {end:?}, and later {later:?}");
         assert!(later == *end || later == End::Doubt || *end == End::Doubt, "{key}: {end:?}, {later:?}");
     }
-    assert!(
-        before.len() >= ACTIONS && answers.len() >= before.len() + ACTIONS,
-        "{} and {}",
-        before.len(),
-        answers.len()
-    );
+    let (early, all) = (before.len(), answers.len());
+    assert!(early >= ACTIONS && all >= early + ACTIONS, "{early} and {all}");
 
     same_store(&standby, &name, &id);
     for proxy in proxies {
