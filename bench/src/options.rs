@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn the_command_line_is_read() {
         let all = options("--bench");
-        assert_eq!((all.tables.len(), all.repetitions, all.span.as_secs()), (7, 5, 2));
+        assert_eq!((all.tables.len(), all.repetitions, all.span.as_secs()), (8, 5, 2));
         assert_eq!(options("--table http --table replay").tables, [TableName::Http, TableName::Replay]);
         assert_eq!(options("--quick --seconds 0.5").span, Duration::from_millis(500));
         assert_eq!(options("--dir x").dir, Path::new("x"));
