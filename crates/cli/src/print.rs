@@ -31,7 +31,7 @@ pub(crate) fn failure(error: &CliError) -> ExitCode {
     if !matches!(error, CliError::Closed) {
         human(&format!("counterfoil: {error}"));
     }
-    ExitCode::from(error.code())
+    error.exit().into()
 }
 
 /// Prints what the argument parser says: help to standard output, complaints to standard error.
