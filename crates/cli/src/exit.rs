@@ -1,7 +1,5 @@
 //! Every exit code, with its words. `send --help` and `docs/reference/cli.md` repeat the table, and a test compares them.
 
-use std::process::ExitCode;
-
 /// How a command ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Exit {
@@ -49,11 +47,5 @@ impl Exit {
             Self::NotExecuted => 75,
             Self::Interrupted => 130,
         }
-    }
-}
-
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(exit.code())
     }
 }

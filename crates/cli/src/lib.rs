@@ -17,7 +17,6 @@ mod serve;
 mod settings;
 
 use std::ffi::OsString;
-use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser as _;
@@ -30,7 +29,7 @@ use crate::exit::Exit;
 const THREADS_END_WITHIN: Duration = Duration::from_secs(5);
 
 /// Runs the command of these arguments, the program's name first, and gives its exit code.
-pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) => return print::usage(&error),
@@ -46,7 +45,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         | Command::Config(_) => "warn",
     });
     match over(arguments) {
-        Ok(exit) => exit.into(),
+        Ok(exit) => exit.code(),
         Err(error) => print::failure(&error),
     }
 }

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    counterfoil_cli::run(std::env::args_os())
+    counterfoil_cli::run(std::env::args_os()).into()
 }

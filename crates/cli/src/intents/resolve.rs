@@ -1,13 +1,15 @@
 //! `intents resolve`: a person's word on an intent. When it is accepted belongs to `core::intent`.
 
-use counterfoil_core::intent::{Intent, Resolution, Said, Settler, State};
+use counterfoil_core::intent::{Intent, Outcome, Resolution, Said, Settler, State};
 
-use super::{client, found};
+use super::client;
 use crate::args::IntentsResolve;
 use crate::error::CliError;
 use crate::instant;
 use crate::receipts::result;
 use crate::send::story::say;
+
+const SETTLED: &str = "it is settled already, and that stands";
 
 pub(super) async fn run(resolve: &IntentsResolve) -> Result<(), CliError> {
     let verdict = match &resolve.happened {
@@ -15,15 +17,17 @@ pub(super) async fn run(resolve: &IntentsResolve) -> Result<(), CliError> {
         None => Resolution::DidNotHappen,
     };
     let (store, client) = client(&resolve.place, None).await?;
-    // What is stored is what the version is about; time is passed by the machine itself.
-    let (seen, _) = found(&store, &resolve.name).await?;
     let stored = client.intent(&resolve.name).await?;
+    if matches!(stored.state, State::Settled { .. }) {
+        return Err(refused(resolve, SETTLED));
+    }
     let told = client.resolve(stored, resolve.version, verdict.clone(), &resolve.who, &resolve.why).await;
     store.close();
     let (said, intent) = told?;
     match said {
         Said::Settled if is_mine(&intent, resolve) => {}
-        Said::Settled => return Err(refused(resolve, "it is settled already, and that stands")),
+        // Somebody else was faster.
+        Said::Settled => return Err(refused(resolve, SETTLED)),
         Said::TooEarly { until } => {
             let until = instant::print(until);
             return Err(refused(resolve, &format!("what was sent may still arrive: say so again from {until}")));
@@ -53,7 +57,10 @@ pub(super) async fn run(resolve: &IntentsResolve) -> Result<(), CliError> {
 
 fn is_mine(intent: &Intent, resolve: &IntentsResolve) -> bool {
     match &intent.state {
-        State::Settled { by: Settler::Operator { who, why }, .. } => *who == resolve.who && *why == resolve.why,
+        State::Settled { outcome, by: Settler::Operator { who, why }, .. } => {
+            let happened = matches!(outcome, Outcome::Succeeded { .. });
+            happened == resolve.happened.is_some() && *who == resolve.who && *why == resolve.why
+        }
         State::Settled { by: Settler::Answer { .. } | Settler::LookUp | Settler::NothingDone, .. }
         | State::Ready
         | State::Sending { .. }

@@ -64,7 +64,7 @@ impl<'a> Story<'a> {
         let now = self.client.now().at;
         let attempt = intent.attempted.saturating_add(1);
         let pause = instant::short(until.since(now));
-        say(intent, &format!("attempt {attempt} in {pause}, {}", window(intent, now)));
+        say(intent, &format!("attempt {attempt} in {pause}, window {}", window(intent, now)));
     }
 }
 
@@ -78,20 +78,20 @@ fn heard(intent: &Intent, what: &str) -> String {
     }
 }
 
-/// How much of the window is left, in words.
+/// What is left of the window, in words that follow *window*.
 pub(crate) fn window(intent: &Intent, now: Timestamp) -> String {
     let assumed = if intent.is_assumed() { " (assumed)" } else { "" };
     match (intent.terms.window, intent.last_start()) {
-        (Promise::ForEver, _) => "the window has no end".to_owned(),
+        (Promise::ForEver, _) => "without end".to_owned(),
         (Promise::Documented(span) | Promise::Given(span), None) => {
-            format!("window of {}, not begun", instant::age(span))
+            format!("of {}, not begun", instant::age(span))
         }
-        (Promise::Assumed, None) => format!("window of {}{assumed}, not begun", instant::age(ASSUMED_WINDOW)),
+        (Promise::Assumed, None) => format!("of {}{assumed}, not begun", instant::age(ASSUMED_WINDOW)),
         (Promise::Documented(_) | Promise::Given(_) | Promise::Assumed, Some(last)) if last < now => {
-            format!("window closed{assumed}")
+            format!("closed{assumed}")
         }
         (Promise::Documented(_) | Promise::Given(_) | Promise::Assumed, Some(last)) => {
-            format!("window left {}{assumed}", instant::age(last.since(now)))
+            format!("left {}{assumed}", instant::age(last.since(now)))
         }
     }
 }
