@@ -69,10 +69,13 @@ impl From<ClientError> for CliError {
     fn from(error: ClientError) -> Self {
         match error {
             ClientError::Journal(error) => Self::Internal(format!("the journal: {error}")),
-            ClientError::Request(_) | ClientError::Key(_) | ClientError::NoProfile(_) | ClientError::Secret { .. } => {
-                Self::Usage(error.to_string())
-            }
-            ClientError::NoRecipe(_) | ClientError::NoIntent(_) => Self::Refused(error.to_string()),
+            // Never 3: of an action that would say that it was refused for good.
+            ClientError::Request(_)
+            | ClientError::Key(_)
+            | ClientError::NoProfile(_)
+            | ClientError::NoIntent(_)
+            | ClientError::NoRecipe(_)
+            | ClientError::Secret { .. } => Self::Usage(error.to_string()),
             other => Self::Internal(other.to_string()),
         }
     }

@@ -8,7 +8,7 @@ mod view;
 
 use std::sync::Arc;
 
-use counterfoil_client::{Ask, Client, ClientError, Http};
+use counterfoil_client::{Ask, Client, ClientError, Http, Outcome};
 use counterfoil_core::intent::{Event, Intent, Name, next};
 use counterfoil_core::{Error, Now};
 use counterfoil_store::sqlite::Missing;
@@ -65,9 +65,9 @@ async fn recovered(recover: &IntentsRecover) -> Result<Exit, CliError> {
     let exit = match client.recover(&recover.name, ask).await {
         Ok(outcome) => told.of(&recover.name, outcome, 1).await,
         Err(error @ ClientError::NoRecipe(_)) => {
-            let intent = client.intent(&recover.name).await?;
+            let intent = as_of(client.intent(&recover.name).await?, client.now());
             say(&intent, &error.to_string());
-            Ok(Exit::Uncertain)
+            told.of(&recover.name, Outcome::of(&intent), 1).await
         }
         Err(error) => Err(error.into()),
     };

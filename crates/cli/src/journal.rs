@@ -38,7 +38,7 @@ fn place(place: &JournalPlace) -> Result<(PathBuf, bool), CliError> {
 pub(crate) async fn open(arguments: &JournalPlace, missing: Missing) -> Result<Arc<SqliteStore>, CliError> {
     let (path, usual) = place(arguments)?;
     if missing == Missing::Refuse && !path.exists() {
-        return Err(CliError::Refused(format!(
+        return Err(CliError::Usage(format!(
             "{} does not exist: `counterfoil send` makes it; name another journal with --journal",
             path.display()
         )));

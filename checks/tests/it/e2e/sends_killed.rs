@@ -9,18 +9,22 @@ use std::{
 };
 
 use counterfoil_store::points;
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use super::{
     lossy::Lossy,
-    process::{alone, counterfoil},
-    served::Served,
+    process::{Process, alone, counterfoil},
+    served::{Served, receipts},
     shop::Shop,
+    upstream::Upstream,
 };
 use crate::crash::process::{self, Over};
 
 /// How many are started at once.
 const AT_ONCE: usize = 16;
+/// How often a receipt is looked for.
+const TRIES: usize = 500;
 /// The points that a command passes once the intent is settled.
 const SETTLED: [&str; 2] = ["client.before-journal", "client.before-print"];
 
@@ -94,6 +98,33 @@ fn killed_at_any_point_and_run_again_is_one_order() {
     }
     let keys: std::collections::BTreeSet<String> = caller.way.passed().into_iter().map(|passed| passed.key).collect();
     assert_eq!(keys.len(), points::CLIENT.len(), "each action has its own key");
+}
+
+#[test]
+fn interrupted_it_keeps_the_intent() {
+    let home = tempfile::tempdir().expect("a directory");
+    let upstream = Upstream::start();
+    let served = Served::start(&home.path().join("receipts.db"), upstream.url());
+    let url = served.url("/hold");
+    let send = || {
+        let mut command = Command::new(counterfoil());
+        command.current_dir(home.path()).args(["send", "--journal", "sqlite:intents.db", "--profile", "counterfoil"]);
+        command.args(["--intent", "order-1", "--json", "{}", &url]);
+        Process::start(&mut command)
+    };
+    let mut sending = send();
+    upstream.wait_held();
+    sending.signal(Signal::INT);
+    assert_eq!(sending.end().code(), Some(130));
+    assert!(sending.logs("interrupted").contains("run the same command again"));
+
+    upstream.release();
+    let store = home.path().join("receipts.db");
+    let done = (0..TRIES).any(|_| !receipts(&store, &["list", "--state", "done", "--json"]).is_empty());
+    assert!(done, "the server goes on without its caller");
+    let mut again = send();
+    assert_eq!((again.end().code(), again.line().as_str()), (Some(0), "{\"call\": 1}"));
+    assert_eq!(upstream.calls(), 1);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What `intents` is told.
+//! What `intents` is told. What an intent is, and which word about it is accepted, belongs to core.
 
 use std::path::PathBuf;
 use std::time::Duration;

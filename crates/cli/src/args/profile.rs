@@ -1,4 +1,4 @@
-//! What `profile` is told.
+//! What `profile` is told. How a profile file is read belongs to the client.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What `send` is told, in the habits of curl.
+//! What `send` is told, in the habits of curl. What may be sent and kept belongs to core.
 
 use std::time::Duration;
 

@@ -37,7 +37,7 @@ pub(super) async fn run(resolve: &IntentsResolve) -> Result<(), CliError> {
             return Err(refused(resolve, &format!("a process sends it until {until} at most: look again then")));
         }
         Said::Stale => {
-            let stands = seen.version;
+            let stands = intent.version;
             let text =
                 format!("it changed since you looked: it is at version {stands}; see `counterfoil intents show`");
             return Err(refused(resolve, &text));

@@ -165,7 +165,7 @@ fn window(promises: &[&Value]) -> Option<String> {
         promises.iter().all(|promise| promise.pointer("/retention/from").and_then(Value::as_str) == Some("completion"));
     let from = if from { "completed" } else { "unknown" };
     let then = |promise: &&Value| promise.pointer("/after_expiry/then").and_then(Value::as_str) == Some("refused");
-    let after = if promises.iter().all(|promise| then(&promise)) { "refused" } else { "new-action" };
+    let after = if promises.iter().all(then) { "refused" } else { "new-action" };
     let millis = Duration::try_from_secs_f64(shortest).ok()?.as_millis();
     Some(format!("span = \"{millis}ms\"\nfrom = \"{from}\"\nafter = \"{after}\""))
 }
