@@ -1,15 +1,28 @@
 //! The arguments, and their help. What they do belongs to the command of each; `docs/reference/cli.md` repeats them, and
 //! a test compares the two.
 
+mod intents;
+mod profile;
+mod send;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use counterfoil_core::intent::Name;
 use counterfoil_server::config::{SPAN_ACCEPTED, STORE_ACCEPTED, StorePlace, parse_span};
+
+pub(crate) use self::intents::{
+    IntentState, Intents, IntentsExport, IntentsList, IntentsPurge, IntentsRecover, IntentsResolve, IntentsResume,
+    IntentsShow,
+};
+pub(crate) use self::profile::{Profile, ProfileFetch, ProfileList};
+pub(crate) use self::send::Send;
 
 /// Keeps the receipt of an action, so that a retry gets the result and not a second effect.
 ///
-/// Exit codes: 0 done, 1 the system or the store failed, 2 wrong arguments or configuration, 3 refused.
+/// Exit codes: 0 done, 1 the system or the store failed, 2 wrong arguments or configuration, 3 refused; `send --help`
+/// lists its own.
 #[derive(Parser, Debug)]
 #[command(name = "counterfoil", version, max_term_width = 100, propagate_version = false)]
 pub(crate) struct Arguments {
@@ -23,6 +36,14 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Guards an API as a reverse proxy.
     Serve(Box<Settings>),
+    /// Sends a request once, however often it is run.
+    Send(Box<Send>),
+    /// Shows, delivers and settles what `send` wrote down.
+    #[command(subcommand)]
+    Intents(Intents),
+    /// Providers' contracts.
+    #[command(subcommand)]
+    Profile(Profile),
     /// Shows and settles receipts, beside a running server or without one.
     #[command(subcommand)]
     Receipts(Receipts),
@@ -81,6 +102,25 @@ pub(crate) struct Place {
     /// The configuration file that names the store.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+}
+
+/// Which journal.
+#[derive(Args, Debug)]
+pub(crate) struct JournalPlace {
+    /// Where intents are kept: sqlite:PATH [default: counterfoil/intents.db in $XDG_STATE_HOME, else in ~/.local/state] [variable: COUNTERFOIL_JOURNAL].
+    #[arg(long, value_name = "JOURNAL", value_parser = parse_journal)]
+    pub(crate) journal: Option<PathBuf>,
+}
+
+/// How an answer is printed.
+#[derive(Args, Debug)]
+pub(crate) struct Printed {
+    /// Write the answer's body to a file instead of standard output.
+    #[arg(short = 'o', long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+    /// Print the answer's head as well.
+    #[arg(short = 'i', long)]
+    pub(crate) include: bool,
 }
 
 #[derive(Subcommand, Debug)]
@@ -205,6 +245,22 @@ const NOTE_CHARS_MAX: usize = 1000;
 
 fn parse_store(text: &str) -> Result<StorePlace, String> {
     StorePlace::parse(text).map_err(|fault| format!("{fault}; accepted: {STORE_ACCEPTED}"))
+}
+
+/// The file of a journal.
+pub(crate) fn parse_journal(text: &str) -> Result<PathBuf, String> {
+    let accepted = "accepted: sqlite:PATH";
+    match StorePlace::parse(text) {
+        Ok(StorePlace::Sqlite(path)) => Ok(path),
+        Ok(StorePlace::Memory | StorePlace::Postgres(_) | StorePlace::Mysql(_)) => {
+            Err(format!("a journal is a file of the caller's own; {accepted}"))
+        }
+        Err(fault) => Err(format!("{fault}; {accepted}")),
+    }
+}
+
+fn parse_name(text: &str) -> Result<Name, String> {
+    Name::new(text).map_err(|error| error.to_string())
 }
 
 fn parse_age(text: &str) -> Result<Duration, String> {

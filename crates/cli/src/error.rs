@@ -1,8 +1,11 @@
 //! The one error of the command, and the exit code of each kind. `docs/reference/cli.md` lists the codes.
 
+use counterfoil_client::ClientError;
 use counterfoil_server::ServerError;
 use counterfoil_server::config::Complaints;
 use counterfoil_store::{ErrorKind, StoreError};
+
+use crate::exit::Exit;
 
 /// Why a command did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -23,13 +26,13 @@ pub(crate) enum CliError {
 }
 
 impl CliError {
-    /// The exit code: 1 internal, 2 usage, 3 refused. A closed output is no failure of ours.
-    pub(crate) const fn code(&self) -> u8 {
+    /// How the command ends with it. A closed output is no failure of ours.
+    pub(crate) const fn exit(&self) -> Exit {
         match self {
-            Self::Closed => 0,
-            Self::Internal(_) => 1,
-            Self::Usage(_) => 2,
-            Self::Refused(_) => 3,
+            Self::Closed => Exit::Done,
+            Self::Internal(_) => Exit::Internal,
+            Self::Usage(_) => Exit::Usage,
+            Self::Refused(_) => Exit::Refused,
         }
     }
 }
@@ -57,6 +60,22 @@ impl From<ServerError> for CliError {
             ServerError::Guard(error) => Self::Usage(error.to_string()),
             ServerError::Name(error) => Self::Usage(error.to_string()),
             ServerError::Principal(_) => Self::Usage(error.to_string()),
+            other => Self::Internal(other.to_string()),
+        }
+    }
+}
+
+impl From<ClientError> for CliError {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Journal(error) => Self::Internal(format!("the journal: {error}")),
+            // Never 3: of an action that would say that it was refused for good.
+            ClientError::Request(_)
+            | ClientError::Key(_)
+            | ClientError::NoProfile(_)
+            | ClientError::NoIntent(_)
+            | ClientError::NoRecipe(_)
+            | ClientError::Secret { .. } => Self::Usage(error.to_string()),
             other => Self::Internal(other.to_string()),
         }
     }

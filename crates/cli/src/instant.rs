@@ -42,3 +42,8 @@ pub(crate) fn age(span: Duration) -> String {
         (_, _, _) => format!("{days}d {hours}h"),
     }
 }
+
+/// A pause as people read it.
+pub(crate) fn short(span: Duration) -> String {
+    if span < Duration::from_secs(10) { format!("{:.1}s", span.as_secs_f64()) } else { age(span) }
+}

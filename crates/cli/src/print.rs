@@ -1,11 +1,11 @@
 //! All printing: people read standard error, programs read standard output. What is printed belongs to each command.
 
 use std::io::{self, IsTerminal as _, Write as _};
-use std::process::ExitCode;
 
 use tracing_subscriber::EnvFilter;
 
 use crate::error::CliError;
+use crate::exit::Exit;
 
 /// Prints for a program. Every call ends with a line.
 ///
@@ -27,18 +27,18 @@ pub(crate) fn human(text: &str) {
 }
 
 /// Prints why a command failed, and gives its exit code.
-pub(crate) fn failure(error: &CliError) -> ExitCode {
+pub(crate) fn failure(error: &CliError) -> u8 {
     if !matches!(error, CliError::Closed) {
         human(&format!("counterfoil: {error}"));
     }
-    ExitCode::from(error.code())
+    error.exit().code()
 }
 
 /// Prints what the argument parser says: help to standard output, complaints to standard error.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+pub(crate) fn usage(error: &clap::Error) -> u8 {
     // Nobody is left to tell where even this cannot be printed.
     let _ = error.print();
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+    u8::try_from(error.exit_code()).unwrap_or(Exit::Usage.code())
 }
 
 /// Prints events as lines on standard error, as `COUNTERFOIL_LOG` asks, else from `level` on.

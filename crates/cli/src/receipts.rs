@@ -4,7 +4,7 @@ mod find;
 mod list;
 mod quarantine;
 mod resolve;
-mod result;
+pub(crate) mod result;
 mod show;
 mod view;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use counterfoil_core::intent::{Draft, Intent, Name, State, Terms};
 use counterfoil_core::profile::Profile;
-use counterfoil_core::{Key, Timestamp};
+use counterfoil_core::{Key, Now, Timestamp};
 use counterfoil_store::{IntentStore, points};
 
 use crate::error::ClientError;
@@ -60,6 +60,12 @@ impl Client {
     pub fn with_profiles(mut self, profiles: impl Into<Arc<[Profile]>>) -> Self {
         self.own = profiles.into();
         self
+    }
+
+    /// The journal's time.
+    #[must_use]
+    pub fn now(&self) -> Now {
+        self.journal.now()
     }
 
     /// The contract of that id.

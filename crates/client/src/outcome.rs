@@ -51,7 +51,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// What an intent has come to.
-    pub(crate) fn of(intent: &Intent) -> Self {
+    pub fn of(intent: &Intent) -> Self {
         match &intent.state {
             State::Settled { by: Settler::NothingDone, .. } => Self::WindowClosed,
             State::Settled { outcome: Settled::Succeeded { answer }, .. } => Self::Succeeded { answer: answer.clone() },

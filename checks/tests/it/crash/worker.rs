@@ -49,6 +49,12 @@ fn in_its_role() {
         }
         ["power", seed] => on_runtime(crate::powerloss::store::work(&directory, u64::from(number(seed)))),
         ["power-new", seed] => on_runtime(crate::powerloss::store::work_anew(&directory, u64::from(number(seed)))),
+        ["send", point, ref arguments @ ..] => {
+            kill_at_point(point);
+            let arguments = ["counterfoil", "send"].iter().chain(arguments).map(Into::into);
+            say(&format!("exit {}", counterfoil_cli::run(arguments)));
+        }
+        ["power-intents"] => on_runtime(crate::powerloss::intents::work(&directory)),
         ["raw", synchronous] => crate::powerloss::raw::work(&directory, synchronous),
         _ => panic!("nobody knows the role {words:?}"),
     }
@@ -90,10 +96,24 @@ fn told_points(point: &'static str) {
 fn passed() {
     let left = LEFT.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
     if left == Ok(1) {
-        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
-        loop {
-            std::thread::park();
+        die();
+    }
+}
+
+/// Dies at the first pass of this point; `-`: at none.
+fn kill_at_point(point: &str) {
+    let point = point.to_owned();
+    points::set_hook(move |passed| {
+        if passed == point {
+            die();
         }
+    });
+}
+
+fn die() -> ! {
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+    loop {
+        std::thread::park();
     }
 }
 

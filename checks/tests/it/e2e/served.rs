@@ -54,6 +54,11 @@ impl Served {
         Self { process, address: address.to_owned(), admin }
     }
 
+    /// Its host and port.
+    pub(super) fn address(&self) -> String {
+        self.address.clone()
+    }
+
     pub(super) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }

@@ -5,6 +5,7 @@
 //! does not belong here: processes that are killed while the machine goes on (`crash`).
 
 mod disk;
+pub(crate) mod intents;
 pub(crate) mod raw;
 pub(crate) mod store;
 mod trace;

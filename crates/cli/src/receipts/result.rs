@@ -19,7 +19,7 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 ///
 /// # Errors
 /// [`CliError::Usage`], with all that is wrong.
-pub(super) fn read(path: &Path) -> Result<Receipt, CliError> {
+pub(crate) fn read(path: &Path) -> Result<Receipt, CliError> {
     let wrong = |why: String| CliError::Usage(format!("--happened {}: {why}", path.display()));
     let mut text = String::new();
     let read = if path == Path::new("-") {
@@ -109,7 +109,7 @@ pub(super) fn sized(body: &Body) -> String {
 }
 
 /// Base64 with padding (RFC 4648 section 4).
-pub(super) fn to_base64(bytes: &[u8]) -> String {
+pub(crate) fn to_base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         let bits = chunk.iter().enumerate().fold(0_u32, |bits, (at, byte)| bits | (u32::from(*byte) << (16 - 8 * at)));

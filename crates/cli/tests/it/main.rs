@@ -10,6 +10,8 @@ mod fixture;
 mod golden;
 mod listing;
 mod operator;
+mod profiles;
 mod reference;
+mod sending;
 mod settling;
 mod usage;

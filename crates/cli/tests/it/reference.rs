@@ -30,7 +30,7 @@ fn help_of_every_command() {
     let folder = tempfile::tempdir().unwrap();
     let mut page = std::fs::read_to_string(PAGE).unwrap();
     let commands = commands();
-    assert_eq!(commands.len(), 16, "{commands:?}");
+    assert_eq!(commands.len(), 30, "{commands:?}");
     for command in commands {
         let mut arguments: Vec<&str> = command.iter().map(String::as_str).collect();
         arguments.push("--help");
@@ -50,12 +50,34 @@ fn help_of_every_command() {
 }
 
 #[test]
+fn codes_of_send() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = std::fs::read_to_string(PAGE).unwrap();
+    let help = run(folder.path(), &["send", "--help"]).out;
+    let (_, table) = help.split_once("Exit codes:\n").unwrap();
+    let rows: Vec<(&str, &str)> = table.lines().filter_map(|line| line.trim().split_once("  ")).collect();
+    let codes: Vec<&str> = rows.iter().map(|(code, _)| *code).collect();
+    assert_eq!(codes, ["0", "1", "2", "3", "4", "5", "6", "7", "8", "75", "130"]);
+    for (code, words) in rows {
+        assert!(page.contains(&format!("| {code} | {words} |")), "{code}: {words}");
+    }
+}
+
+#[test]
 fn codes_and_states() {
     let page = std::fs::read_to_string(PAGE).unwrap();
     for row in ["| 0 |", "| 1 |", "| 2 |", "| 3 |"] {
         assert!(page.contains(row), "{row}");
     }
-    for state in ["running", "lapsed", "unknown", "done", "expired", "absent", "unreadable"] {
+    for state in ["running", "lapsed", "unknown", "done", "expired", "absent", "unreadable"].into_iter().chain([
+        "ready",
+        "sending",
+        "waiting",
+        "uncertain",
+        "overdue",
+        "succeeded",
+        "refused",
+    ]) {
         assert!(page.contains(&format!("| `{state}` |")), "{state}");
     }
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use counterfoil_core::sent::Sent;
+use counterfoil_store::points;
 use hyper::rt::Executor;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::JoinSet;
@@ -38,12 +39,13 @@ impl Witness {
 pub(super) struct Watched {
     stream: AnyStream,
     sent: Arc<Mutex<Sent>>,
+    begun: bool,
 }
 
 impl Watched {
     pub(super) fn new(stream: AnyStream, sent: Sent) -> (Self, Witness) {
         let sent = Arc::new(Mutex::new(sent));
-        (Self { stream, sent: sent.clone() }, Witness(sent))
+        (Self { stream, sent: sent.clone(), begun: false }, Witness(sent))
     }
 }
 
@@ -60,6 +62,9 @@ impl AsyncWrite for Watched {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let count = ready!(Pin::new(&mut self.stream).poll_write(cx, bytes))?;
         lock(&self.sent).wrote(bytes.get(..count).unwrap_or_default());
+        if count > 0 && !std::mem::replace(&mut self.begun, true) {
+            points::pass("client.on-wire");
+        }
         Poll::Ready(Ok(count))
     }
 

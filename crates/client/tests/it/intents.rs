@@ -32,7 +32,13 @@ impl Place {
     }
 
     fn client(&self, provider: &Provider) -> Client {
+        self.client_with(provider, None)
+    }
+
+    /// A client whose journal may not grow beyond so many pages.
+    fn client_with(&self, provider: &Provider, pages_max: Option<u32>) -> Client {
         let mut options = Options::default();
+        options.pages_max = pages_max;
         options.clock = Arc::new(self.clock.clone());
         let store = SqliteStore::open(self.directory.path().join("journal.db"), options).unwrap();
         Client::new(store, Arc::new(provider.clone()))
@@ -204,6 +210,18 @@ async fn a_future_that_is_dropped_leaves_an_intent_to_go_on_with() {
     let keys = provider.keys();
     assert_eq!(keys.len(), 2);
     assert_eq!(keys[0], keys[1]);
+}
+
+#[tokio::test]
+async fn where_the_disk_is_full_nothing_is_sent() {
+    let place = Place::new();
+    let provider = Provider::new([answered(201, "made")]);
+    drop(place.client(&provider));
+    let wish = Wish::new(draft("order-1", &format!(r#"{{"note":"{}"}}"#, "x".repeat(256 << 10))));
+    let refused = place.client_with(&provider, Some(1)).send(&wish, Duration::ZERO).await.unwrap_err();
+    assert!(matches!(refused, ClientError::Journal(_)), "{refused}");
+    assert!(provider.keys().is_empty());
+    assert_eq!(word(&sent(&place.client(&provider), &wish).await), "succeeded");
 }
 
 #[tokio::test]

@@ -1,0 +1,114 @@
+//! `intents`: what was written down, seen, delivered further, asked about and settled. Rules belong to core.
+
+mod list;
+mod purge;
+mod resolve;
+mod show;
+mod view;
+
+use std::sync::Arc;
+
+use counterfoil_client::{Ask, Client, ClientError, Http, Outcome};
+use counterfoil_core::intent::{Event, Intent, Name, next};
+use counterfoil_core::{Error, Now};
+use counterfoil_store::sqlite::Missing;
+use counterfoil_store::{IntentStore, RecordStore as _, SqliteStore};
+
+use crate::args::{Intents, IntentsRecover, IntentsResume, JournalPlace};
+use crate::error::CliError;
+use crate::exit::Exit;
+use crate::send::interruptible;
+use crate::send::outcome::Told;
+use crate::send::story::{Story, say};
+use crate::{journal, profile};
+
+/// Rows of one page.
+const PAGE_ROWS: usize = 500;
+
+pub(crate) async fn run(command: Intents) -> Result<Exit, CliError> {
+    let done = match command {
+        Intents::Resume(resume) => return interruptible(resumed(&resume)).await,
+        Intents::Recover(recover) => return interruptible(recovered(&recover)).await,
+        Intents::List(list) => list::list(&list).await,
+        Intents::Show(show) => show::run(&show).await,
+        Intents::Resolve(resolve) => resolve::run(&resolve).await,
+        Intents::Export(export) => list::export(&export).await,
+        Intents::Purge(purge) => purge::run(&purge).await,
+    };
+    done.map(|()| Exit::Done)
+}
+
+/// The journal, and a client of it that sends over the network.
+async fn client(place: &JournalPlace, contract: Option<&str>) -> Result<(Arc<SqliteStore>, Client), CliError> {
+    let own = contract.map(profile::named).transpose()?;
+    let store = journal::open(place, Missing::Refuse).await?;
+    let client = Client::new(store.clone(), Arc::new(Http::new()?));
+    Ok((store, client.with_profiles(own.into_iter().collect::<Vec<_>>())))
+}
+
+async fn resumed(resume: &IntentsResume) -> Result<Exit, CliError> {
+    let (store, client) = client(&resume.place, resume.profile.as_deref()).await?;
+    let intent = client.intent(&resume.name).await?;
+    let story = Story::new(&client);
+    story.begins(&intent);
+    let outcome = client.deliver(intent, resume.wait, &|progress| story.tells(&progress)).await?;
+    let told = Told { client: &client, place: &resume.place, printed: &resume.printed };
+    let exit = told.of(&resume.name, outcome, story.attempts()).await;
+    store.close();
+    exit
+}
+
+async fn recovered(recover: &IntentsRecover) -> Result<Exit, CliError> {
+    let (store, client) = client(&recover.place, recover.profile.as_deref()).await?;
+    let ask = if recover.cancel { Ask::Cancel } else { Ask::LookUp };
+    let told = Told { client: &client, place: &recover.place, printed: &recover.printed };
+    let exit = match client.recover(&recover.name, ask).await {
+        Ok(outcome) => told.of(&recover.name, outcome, 1).await,
+        Err(error @ ClientError::NoRecipe(_)) => {
+            let intent = as_of(client.intent(&recover.name).await?, client.now());
+            say(&intent, &error.to_string());
+            told.of(&recover.name, Outcome::of(&intent), 1).await
+        }
+        Err(error) => Err(error.into()),
+    };
+    store.close();
+    exit
+}
+
+/// An intent as it is at `now`: leases run out and windows close without anybody writing it down.
+fn as_of(intent: Intent, now: Now) -> Intent {
+    match next(&intent, &Event::Look, now).write {
+        // The version stays the one that is stored: it is what a later word must be about.
+        Some(after) => Intent { version: intent.version, ..after },
+        None => intent,
+    }
+}
+
+/// Goes through all intents as of now; `take` answers whether it wants more.
+async fn walk(
+    store: &SqliteStore,
+    mut take: impl FnMut(Result<Intent, Error>, Now) -> Result<bool, CliError>,
+) -> Result<(), CliError> {
+    let mut after = 0;
+    loop {
+        let page = store.intents(after, PAGE_ROWS).await?;
+        let now = store.now();
+        for (position, row) in page.rows {
+            after = position;
+            if !take(row.map(|intent| as_of(intent, now)), now)? {
+                return Ok(());
+            }
+        }
+        if !page.more {
+            return Ok(());
+        }
+    }
+}
+
+/// The intent of that name, as of now.
+async fn found(store: &SqliteStore, name: &Name) -> Result<(Intent, Now), CliError> {
+    let found = store.intent(name).await?;
+    let intent = found.ok_or_else(|| ClientError::NoIntent(name.as_str().to_owned()))?;
+    let now = store.now();
+    Ok((as_of(intent, now), now))
+}
