@@ -34,7 +34,7 @@ impl Transport for Wire {
     fn send(&self, request: Outgoing, _: tokio::time::Instant) -> Sending<'_> {
         let key = request.headers["idempotency-key"].to_str().expect("keys are text").to_owned();
         say(&format!("wire {key}"));
-        let lost = self.0.fetch_add(1, Ordering::SeqCst) % 3 == 0;
+        let lost = self.0.fetch_add(1, Ordering::SeqCst).is_multiple_of(3);
         Box::pin(std::future::ready(if lost {
             Heard::Uncertain("the connection broke off".to_owned())
         } else {

@@ -45,6 +45,16 @@ impl Told<'_> {
         format!("`counterfoil intents {words} {name}{}`", journal.unwrap_or_default())
     }
 
+    /// How to find out without another attempt: by a recipe of the profile, else by a person.
+    fn way_out(&self, intent: &Intent) -> String {
+        let profile = self.client.profile(&intent.request.profile.id);
+        if profile.is_ok_and(|profile| profile.lookup.is_some() || profile.cancel.is_some()) {
+            self.command("recover", intent)
+        } else {
+            format!("find out from the provider, and settle it as {} says", self.command("show", intent))
+        }
+    }
+
     fn words(&self, intent: &Intent, outcome: &Outcome, attempts: u32) -> (Exit, String) {
         let earlier = if attempts == 0 { "; that was recorded earlier, and nothing was sent" } else { "" };
         match outcome {
@@ -64,7 +74,7 @@ impl Told<'_> {
                 let words = format!(
                     "uncertain: it may have been done; run the same command again from {}{last}, or {}",
                     instant::print(*again_at),
-                    self.command("recover", intent)
+                    self.way_out(intent)
                 );
                 (Exit::Uncertain, words)
             }
@@ -90,10 +100,9 @@ impl Told<'_> {
     fn overdue(&self, intent: &Intent, why: Reason) -> (Exit, String) {
         let exit = if why == Reason::WindowClosed { Exit::WindowClosed } else { Exit::Uncertain };
         let words = format!(
-            "uncertain: it may have been done, and no further attempt can tell ({}); {}, or find out and {}",
+            "uncertain: it may have been done, and no further attempt can tell ({}): {}",
             why.as_str(),
-            self.command("recover", intent),
-            self.command("resolve", intent)
+            self.way_out(intent)
         );
         (exit, words)
     }
