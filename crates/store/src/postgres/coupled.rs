@@ -54,7 +54,8 @@ impl PostgresStore {
     /// use counterfoil_store::sqlite::Executed;
     ///
     /// # async fn order(store: &PostgresStore, claim: Claim) -> Result<(), Box<dyn std::error::Error>> {
-    /// let done = store.execute(claim, &Policy::default(), |tx| {
+    /// let policy = Policy::default();
+    /// let done = store.execute(claim, &policy, |tx| {
     ///     Box::pin(async move {
     ///         tx.execute("INSERT INTO orders (item) VALUES ('pot')", &[]).await?;
     ///         Ok::<_, tokio_postgres::Error>(Receipt::new(201, "made"))
