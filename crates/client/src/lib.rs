@@ -14,6 +14,7 @@ mod journal;
 mod outcome;
 pub mod profiles;
 mod recover;
+pub mod relay;
 mod secret;
 mod transport;
 
@@ -23,4 +24,5 @@ pub use self::error::ClientError;
 pub use self::http::Http;
 pub use self::outcome::Outcome;
 pub use self::recover::Ask;
+pub use self::relay::Relay;
 pub use self::transport::{ANSWER_BYTES_MAX, Heard, Outgoing, Sending, Transport};
