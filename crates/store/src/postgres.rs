@@ -7,8 +7,10 @@
 mod caller;
 mod claim;
 mod fault;
+mod intents;
 mod list;
 mod options;
+mod outbox;
 mod place;
 mod pool;
 mod put;

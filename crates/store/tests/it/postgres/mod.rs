@@ -8,6 +8,7 @@ mod concluded;
 mod contract;
 mod faults;
 mod fence;
+mod outbox;
 mod plans;
 mod schema;
 mod servers;
