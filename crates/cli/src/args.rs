@@ -1,11 +1,15 @@
 //! The arguments, and their help. What they do belongs to the command of each; `docs/reference/cli.md` repeats them, and
 //! a test compares the two.
 
+mod relay;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use counterfoil_server::config::{SPAN_ACCEPTED, STORE_ACCEPTED, StorePlace, parse_span};
+
+pub(crate) use self::relay::Relay;
 
 /// Keeps the receipt of an action, so that a retry gets the result and not a second effect.
 ///
@@ -23,6 +27,8 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Guards an API as a reverse proxy.
     Serve(Box<Settings>),
+    /// Sends what applications left behind in their transactions, until it is stopped.
+    Relay(Relay),
     /// Shows and settles receipts, beside a running server or without one.
     #[command(subcommand)]
     Receipts(Receipts),

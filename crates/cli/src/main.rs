@@ -6,6 +6,7 @@ mod error;
 mod instant;
 mod print;
 mod receipts;
+mod relay;
 mod serve;
 mod settings;
 
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
         Err(error) => return print::usage(&error),
     };
     print::follow_events(match arguments.command {
-        Command::Serve(_) => "info",
+        Command::Serve(_) | Command::Relay(_) => "info",
         Command::Demo(_) | Command::Receipts(_) | Command::Migrate(_) | Command::Config(_) => "warn",
     });
     match run(arguments) {
@@ -40,6 +41,7 @@ fn run(arguments: Arguments) -> Result<(), CliError> {
         match arguments.command {
             Command::Demo(demo) => demo::run(demo).await,
             Command::Serve(serve) => serve::run(&serve).await,
+            Command::Relay(relay) => relay::run(&relay).await,
             Command::Receipts(receipts) => receipts::run(receipts).await,
             Command::Migrate(place) => settings::migrate(&place).await,
             Command::Config(config) => settings::config(&config),

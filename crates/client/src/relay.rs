@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::pin;
 use std::time::Duration;
 
-use counterfoil_core::intent::{Intent, Name};
-use counterfoil_store::StoreError;
-use counterfoil_store::intents::INTENTS_MAX;
+use counterfoil_core::intent::{Intent, Name, Outbound, Recorded};
+use counterfoil_store::intents::{INTENTS_MAX, Letter};
+use counterfoil_store::{ErrorKind, StoreError};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -48,6 +48,8 @@ struct Work {
     names: HashMap<Id, Name>,
     ready: VecDeque<Intent>,
     resting: HashMap<Name, Instant>,
+    /// Letters that could not be opened before were looked at.
+    looked_again: bool,
 }
 
 impl Relay {
@@ -101,6 +103,9 @@ impl Relay {
     async fn fill(&self, work: &mut Work) -> Instant {
         let mut look_again = Instant::now() + self.poll;
         if work.ready.is_empty() && work.tasks.len() < self.at_once {
+            if let Err(error) = self.open_letters(work).await {
+                tracing::warn!(%error, "what applications left behind cannot be read; it is tried again");
+            }
             match self.due(work).await {
                 Ok(Some(next)) => look_again = look_again.min(next),
                 Ok(None) => {}
@@ -114,6 +119,45 @@ impl Relay {
             work.names.insert(task.id(), name);
         }
         look_again
+    }
+
+    /// Makes intents of what applications left behind in their own words. What cannot become one is kept, and told; a
+    /// relay that starts tries it again, because it may know more profiles.
+    async fn open_letters(&self, work: &mut Work) -> Result<(), StoreError> {
+        let store = self.client.journal.store();
+        let letters = store.letters(!work.looked_again, INTENTS_MAX).await?;
+        for letter in letters {
+            let Err(why) = self.opened(&letter).await? else { continue };
+            tracing::error!(intent = letter.name, why, "it cannot be sent and is kept: mend or delete its row");
+            if letter.refused.as_ref() != Some(&why) {
+                store.refuse_letter(letter.id, &why).await?;
+            }
+        }
+        work.looked_again = true;
+        Ok(())
+    }
+
+    /// Makes an intent of one letter; the inner error says why there is none.
+    async fn opened(&self, letter: &Letter) -> Result<Result<(), String>, StoreError> {
+        let (draft, parent) = match &letter.asks {
+            Ok(asks) => asks.clone(),
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let profile = match self.client.profile(&draft.profile.id) {
+            Ok(profile) => profile,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let outbound = Outbound::new(draft, parent);
+        match self.client.journal.store().open_letter(letter.id, &outbound, profile).await {
+            Ok(Recorded::Written | Recorded::Stands) => Ok(Ok(())),
+            Ok(Recorded::Taken(differences)) => {
+                let parts: Vec<String> = differences.iter().map(ToString::to_string).collect();
+                let parts = if parts.is_empty() { "parent".to_owned() } else { parts.join(", ") };
+                Ok(Err(format!("its name stands for an intent with another {parts}")))
+            }
+            Err(error) if error.kind == ErrorKind::Misuse => Ok(Err(error.detail)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Reads what is due and neither under way nor resting; when the next is.

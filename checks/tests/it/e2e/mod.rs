@@ -14,6 +14,8 @@ mod mysql;
 mod nginx;
 mod nginx_behind;
 mod nginx_front;
+mod outbox;
+mod outbox_kills;
 mod postgres;
 mod process;
 mod proxied;
