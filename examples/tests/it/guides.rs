@@ -6,8 +6,11 @@ use std::fs;
 use std::path::Path;
 
 /// A guide, and the program that it is about.
-const GUIDES: [(&str, &str); 2] =
-    [("../docs/guides/axum.md", "axum_orders.rs"), ("../docs/guides/function.md", "run_once.rs")];
+const GUIDES: [(&str, &str); 3] = [
+    ("../docs/guides/axum.md", "axum_orders.rs"),
+    ("../docs/guides/function.md", "run_once.rs"),
+    ("../docs/guides/outbox.md", "outbox_orders.rs"),
+];
 
 /// Lines without their indentation, which differs between a guide and a program.
 fn bare(text: &str) -> String {

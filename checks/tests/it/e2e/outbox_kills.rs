@@ -81,7 +81,9 @@ impl Chain {
     }
 
     fn count(&self, file: &str, what: &str) -> usize {
-        self.table(file).query_row(&format!("SELECT count(*) FROM {what}"), [], |row| row.get(0)).expect("rows")
+        let query = format!("SELECT count(*) FROM {what}");
+        let rows: i64 = self.table(file).query_row(&query, [], |row| row.get(0)).expect("rows");
+        usize::try_from(rows).expect("it is a count")
     }
 
     /// Starts one of them.
