@@ -153,8 +153,8 @@ fn until(what: &str, so: impl Fn() -> bool) {
     }
 }
 
-fn round(chain: &Chain, number: usize, random: &mut fastrand::Rng) {
-    let told = format!("round {number}");
+fn round(chain: &Chain, number: usize, random: &mut fastrand::Rng, seed: u64) {
+    let told = format!("KILL_SEED={seed}, round {number}");
     let (before, moment) = (chain.shipped(), random.usize(1..ACTIONS));
     // Every kind in turn, and another one with it.
     let victims = [PARTS[number % PARTS.len()], PARTS[random.usize(..PARTS.len())]];
@@ -194,11 +194,10 @@ fn round(chain: &Chain, number: usize, random: &mut fastrand::Rng) {
 fn whoever_is_killed_every_order_is_made_once_and_shipped_once() {
     let rounds = std::env::var("KILL_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(5);
     let seed = std::env::var("KILL_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
-    println!("KILL_SEED={seed} KILL_ROUNDS={rounds}");
     let mut random = fastrand::Rng::with_seed(seed);
     let chain = Chain::start();
     for number in 0..rounds {
-        round(&chain, number, &mut random);
+        round(&chain, number, &mut random, seed);
     }
     drop(std::mem::take(&mut *chain.running.lock().expect("nobody panicked")));
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts");
