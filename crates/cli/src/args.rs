@@ -3,6 +3,7 @@
 
 mod intents;
 mod profile;
+mod relay;
 mod send;
 
 use std::path::PathBuf;
@@ -17,6 +18,7 @@ pub(crate) use self::intents::{
     IntentsShow,
 };
 pub(crate) use self::profile::{Profile, ProfileFetch, ProfileList};
+pub(crate) use self::relay::Relay;
 pub(crate) use self::send::Send;
 
 /// Keeps the receipt of an action, so that a retry gets the result and not a second effect.
@@ -44,6 +46,8 @@ pub(crate) enum Command {
     /// Providers' contracts.
     #[command(subcommand)]
     Profile(Profile),
+    /// Sends what applications left behind in their transactions, until it is stopped.
+    Relay(Relay),
     /// Shows and settles receipts, beside a running server or without one.
     #[command(subcommand)]
     Receipts(Receipts),

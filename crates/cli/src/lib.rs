@@ -12,6 +12,7 @@ mod journal;
 mod print;
 mod profile;
 mod receipts;
+mod relay;
 mod send;
 mod serve;
 mod settings;
@@ -35,7 +36,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         Err(error) => return print::usage(&error),
     };
     print::follow_events(match arguments.command {
-        Command::Serve(_) => "info",
+        Command::Serve(_) | Command::Relay(_) => "info",
         Command::Demo(_)
         | Command::Send(_)
         | Command::Intents(_)
@@ -62,6 +63,7 @@ fn over(arguments: Arguments) -> Result<Exit, CliError> {
             Command::Profile(profile) => profile::run(&profile).await,
             Command::Demo(demo) => demo::run(demo).await,
             Command::Serve(serve) => serve::run(&serve).await,
+            Command::Relay(relay) => relay::run(&relay).await,
             Command::Receipts(receipts) => receipts::run(receipts).await,
             Command::Migrate(place) => settings::migrate(&place).await,
             Command::Config(config) => settings::config(&config),

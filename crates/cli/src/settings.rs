@@ -57,8 +57,8 @@ pub(crate) fn of_place(place: &Place) -> Result<Option<Config>, CliError> {
     place.config.as_ref().map(|_| read(&settings)).transpose()
 }
 
-/// The file that these arguments name.
-fn place(place: &Place) -> Result<StorePlace, CliError> {
+/// The store that these arguments name.
+pub(crate) fn place(place: &Place) -> Result<StorePlace, CliError> {
     if let Some(store) = &place.store {
         return Ok(store.clone());
     }

@@ -16,6 +16,7 @@ mod layer;
 mod outcome;
 pub mod profiles;
 mod recover;
+pub mod relay;
 mod secret;
 mod transport;
 
@@ -27,4 +28,5 @@ pub use self::http::Http;
 pub use self::layer::{Intended, IntentLayer, Intents, LayerError};
 pub use self::outcome::Outcome;
 pub use self::recover::Ask;
+pub use self::relay::Relay;
 pub use self::transport::{ANSWER_BYTES_MAX, Heard, Outgoing, Sending, Transport};

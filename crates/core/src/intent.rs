@@ -6,6 +6,7 @@
 mod bytes;
 mod late;
 mod machine;
+mod outbound;
 mod request;
 
 use std::time::Duration;
@@ -18,6 +19,7 @@ use crate::time::Timestamp;
 
 pub use self::bytes::{FORMAT_NEWEST, decode, encode};
 pub use self::machine::{may_send, next};
+pub use self::outbound::{Outbound, Recorded};
 pub use self::request::{
     BODY_BYTES_MAX, Difference, Draft, HEADERS_MAX, Header, NAME_BYTES_MAX, Name, ProfileRef, Request, Secret,
     SecretSource, URL_BYTES_MAX, Value,

@@ -4,8 +4,11 @@
 //! lives here: what becomes of an intent is decided in `core::intent`, and when to look again in the client.
 
 use counterfoil_core::Timestamp;
-use counterfoil_core::intent::{Intent, Name};
+use counterfoil_core::intent::{Draft, Intent, Name, Outbound, Recorded, decode};
+use counterfoil_core::profile::Profile;
+use counterfoil_core::{Error, Identity};
 
+use crate::error::{ErrorKind, StoreError};
 use crate::seam::{Answer, RecordStore};
 
 /// The most intents of one page, or of one look for what is due.
@@ -33,6 +36,39 @@ pub trait IntentStore: RecordStore {
 
     /// Removes exactly this version; whether it did.
     fn forget<'a>(&'a self, name: &'a Name, version: u64) -> Answer<'a, bool>;
+
+    /// What applications asked for in words that are no intent yet, the oldest first, at most `limit`; `again`: also what
+    /// could not become one before. Only stores that such applications can reach have any.
+    fn letters(&self, again: bool, limit: usize) -> Answer<'_, Vec<Letter>> {
+        let _ = (again, limit);
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// Makes an intent of a letter, in one transaction: then the letter is gone, and never before. Where its name is
+    /// taken, nothing is changed.
+    fn open_letter<'a>(&'a self, id: u64, outbound: &'a Outbound, profile: &'a Profile) -> Answer<'a, Recorded> {
+        let _ = (id, outbound, profile);
+        Box::pin(async { Err(StoreError::not_applied(ErrorKind::Misuse, "this store has no letters")) })
+    }
+
+    /// Notes why a letter cannot become an intent. It is kept.
+    fn refuse_letter<'a>(&'a self, id: u64, why: &'a str) -> Answer<'a, ()> {
+        let _ = (id, why);
+        Box::pin(async { Err(StoreError::not_applied(ErrorKind::Misuse, "this store has no letters")) })
+    }
+}
+
+/// What an application left behind by a call in its own language.
+#[derive(Clone, Debug)]
+pub struct Letter {
+    /// Its position.
+    pub id: u64,
+    /// The name that it was given.
+    pub name: String,
+    /// What it asks for, or what is wrong with it.
+    pub asks: Result<(Draft, Option<Identity>), Error>,
+    /// Why it could not become an intent before.
+    pub refused: Option<String>,
 }
 
 /// What became of a write.
@@ -61,4 +97,17 @@ pub struct IntentPage {
     pub rows: Vec<(u64, Result<Intent, counterfoil_core::Error>)>,
     /// Whether there are more behind the last position.
     pub more: bool,
+}
+
+/// The intent in `bytes`, if they can be read and agree with the column that guards it.
+pub(crate) fn believed(version: i64, bytes: &[u8]) -> Result<Intent, Error> {
+    let intent = decode(bytes)?;
+    let agrees = i64::try_from(intent.version) == Ok(version);
+    if agrees { Ok(intent) } else { Err(Error::Corrupt("its guard disagrees with it")) }
+}
+
+/// The core's error with the name of what it is about.
+pub(crate) fn named(error: Error, name: &Name) -> StoreError {
+    let error = StoreError::from(error);
+    StoreError { detail: format!("intent {}: {}", name.as_str(), error.detail), ..error }
 }

@@ -17,6 +17,7 @@ mod list;
 mod log;
 mod meta;
 mod options;
+mod outbox;
 mod queue;
 mod raw;
 mod readers;

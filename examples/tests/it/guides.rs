@@ -6,9 +6,10 @@ use std::fs;
 use std::path::Path;
 
 /// A guide, and the program that it is about.
-const GUIDES: [(&str, &str); 3] = [
+const GUIDES: [(&str, &str); 4] = [
     ("../docs/guides/axum.md", "axum_orders.rs"),
     ("../docs/guides/function.md", "run_once.rs"),
+    ("../docs/guides/outbox.md", "outbox_orders.rs"),
     ("../docs/guides/rust.md", "own_transaction.rs"),
 ];
 

@@ -20,6 +20,8 @@ mod nginx;
 mod nginx_behind;
 mod nginx_front;
 mod other_kills;
+mod outbox;
+mod outbox_kills;
 mod postgres;
 mod process;
 mod proxied;

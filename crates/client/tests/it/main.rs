@@ -8,6 +8,7 @@ mod files;
 mod intents;
 mod peer;
 mod provider;
+mod relay;
 mod strict;
 mod transport;
 mod verdicts;

@@ -132,7 +132,7 @@ impl SqliteStore {
     }
 
     /// That `tx` keeps what the store promises.
-    fn check(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
+    pub(super) fn check(&self, tx: &Transaction<'_>) -> Result<(), StoreError> {
         let misuse = |detail: &str| Err(StoreError::not_applied(ErrorKind::Misuse, detail));
         self.inner.trusted()?;
         if !tx.path().is_some_and(|path| self.inner.place.is(path.as_ref())) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use counterfoil_core::action::{Completed, Write, complete, decide};
 use counterfoil_core::claim::Draft;
 use counterfoil_core::{
-    Claim, Decision, Effect, Holder, LeaseId, Now, Policy, Receipt, Record, Rule, State, Timestamp, Why,
+    Claim, Decision, Effect, Holder, Identity, LeaseId, Now, Policy, Receipt, Record, Rule, State, Timestamp, Why,
 };
 
 use super::Inner;
@@ -261,7 +261,7 @@ where
     points::pass("sqlite.coupled.claimed");
     let mut failed = None;
     let settled = batch.alone(|| {
-        let receipt = match carry_out(batch, effect)? {
+        let receipt = match carry_out(batch, identity, effect)? {
             Ok(receipt) => receipt,
             Err(error) => {
                 failed = Some(error);
@@ -290,11 +290,11 @@ fn effect_failed() -> StoreError {
 }
 
 /// Runs the effect on a guarded handle, and looks at what it left.
-fn carry_out<E, F>(batch: &Batch<'_>, effect: F) -> Result<Result<Receipt, E>, StoreError>
+fn carry_out<E, F>(batch: &Batch<'_>, action: &Identity, effect: F) -> Result<Result<Receipt, E>, StoreError>
 where
     F: FnOnce(&Handle<'_>) -> Result<Receipt, E>,
 {
-    let handle = Handle::new(batch.conn);
+    let handle = Handle::new(batch.conn, batch.guard, action, batch.now().at);
     let speaking = batch.guard.effect();
     let outcome = catch_unwind(AssertUnwindSafe(|| effect(&handle)));
     drop(speaking);

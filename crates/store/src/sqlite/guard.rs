@@ -57,6 +57,11 @@ impl Guard {
         Speaking(&self.effect)
     }
 
+    /// From now until the answer is dropped, the store speaks inside the effect.
+    pub(super) fn aside(&self) -> Aside<'_> {
+        Aside { effect: &self.effect, before: self.effect.swap(false, Ordering::Relaxed) }
+    }
+
     /// From now until the answer is dropped, a COMMIT is the writer's.
     pub(super) fn commit(&self) -> Speaking<'_> {
         self.commit.store(true, Ordering::Relaxed);
@@ -70,6 +75,18 @@ pub(super) struct Speaking<'g>(&'g AtomicBool);
 impl Drop for Speaking<'_> {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+/// Ends with its scope, by a panic too: then whoever spoke before speaks again.
+pub(super) struct Aside<'g> {
+    effect: &'g AtomicBool,
+    before: bool,
+}
+
+impl Drop for Aside<'_> {
+    fn drop(&mut self) {
+        self.effect.store(self.before, Ordering::Relaxed);
     }
 }
 

@@ -2,22 +2,49 @@
 //!
 //! What does not belong here: which statements SQLite refuses (`guard`), and what becomes of the effect (`coupled`).
 
+use counterfoil_core::intent::{Outbound, Recorded};
+use counterfoil_core::profile::Profile;
+use counterfoil_core::{Identity, Timestamp};
 use rusqlite::{CachedStatement, Connection, Error, Params, Result, Row, Statement, ffi};
 
+use super::guard::Guard;
+use super::outbox;
 use super::schema::PREFIX;
+use crate::error::{ErrorKind, StoreError};
 
 /// The transaction that an effect shares with its receipt.
 ///
-/// Statements may read and write any table but the store's own. Transactions, savepoints, ATTACH, DETACH and PRAGMA
+/// Statements may read and write any table but the store's own; [`Handle::record`] leaves intents behind. Transactions, savepoints, ATTACH, DETACH and PRAGMA
 /// are refused. An effect must be short and must not wait for anything: everybody in its batch waits with it.
 #[derive(Debug)]
 pub struct Handle<'a> {
     conn: &'a Connection,
+    guard: &'a Guard,
+    /// Whose effect it is.
+    action: &'a Identity,
+    now: Timestamp,
 }
 
 impl<'a> Handle<'a> {
-    pub(super) const fn new(conn: &'a Connection) -> Self {
-        Self { conn }
+    pub(super) const fn new(conn: &'a Connection, guard: &'a Guard, action: &'a Identity, now: Timestamp) -> Self {
+        Self { conn, guard, action, now }
+    }
+
+    /// Leaves an intent behind: effect, receipt and intent are committed together, or none of them is. A relay sends it
+    /// then. Its parent is the action at hand, whatever it names.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Misuse`] for a request that cannot be kept; it says what to change. Else what SQLite says. Nothing
+    /// of the intent was written.
+    pub fn record(&self, outbound: &Outbound, profile: &Profile) -> std::result::Result<Recorded, StoreError> {
+        let conn = self.inside().map_err(|error| {
+            StoreError::not_applied(ErrorKind::Unavailable, "the intent cannot be kept").caused_by(error)
+        })?;
+        let outbound = Outbound { parent: Some(self.action.clone()), ..outbound.clone() };
+        let aside = self.guard.aside();
+        let recorded = outbox::record(conn, &outbound, profile, self.now);
+        drop(aside);
+        recorded
     }
 
     /// Runs one statement and answers how many rows it changed.

@@ -14,7 +14,7 @@ use super::fault::failed;
 use super::job::Rank;
 use super::{Inner, SqliteStore, rows};
 use crate::error::StoreError;
-use crate::intents::{Due, INTENTS_MAX, IntentPage, IntentStore, Put};
+use crate::intents::{Due, INTENTS_MAX, IntentPage, IntentStore, Put, believed, named};
 use crate::seam::Answer;
 
 /// Intents of one job that ends a dead process's sends.
@@ -74,19 +74,6 @@ fn select(conn: &Connection, name: &Name) -> Result<Option<Intent>, StoreError> 
 
 fn stored(row: &rusqlite::Row<'_>) -> rusqlite::Result<(i64, Vec<u8>)> {
     Ok((row.get(0)?, row.get(1)?))
-}
-
-/// The intent in `bytes`, if they can be read and agree with the column that guards it.
-fn believed(version: i64, bytes: &[u8]) -> Result<Intent, counterfoil_core::Error> {
-    let intent = intent::decode(bytes)?;
-    let agrees = i64::try_from(intent.version) == Ok(version);
-    if agrees { Ok(intent) } else { Err(counterfoil_core::Error::Corrupt("its guard disagrees with it")) }
-}
-
-/// The core's error with the name of what it is about.
-fn named(error: counterfoil_core::Error, name: &Name) -> StoreError {
-    let error = StoreError::from(error);
-    StoreError { detail: format!("intent {}: {}", name.as_str(), error.detail), ..error }
 }
 
 /// Writes `intent` in the place of `before`, in any transaction that may write.

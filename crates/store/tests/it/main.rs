@@ -14,6 +14,7 @@ mod contract;
 mod faulty;
 #[cfg(feature = "contract")]
 mod gate;
+mod intents;
 #[cfg(all(feature = "contract", feature = "mysql"))]
 mod mysql;
 #[cfg(all(feature = "contract", feature = "postgres"))]

@@ -8,6 +8,7 @@ mod contract;
 mod coupled;
 mod faults;
 mod fence;
+mod outbox;
 mod plans;
 mod schema;
 mod servers;

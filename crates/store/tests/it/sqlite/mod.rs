@@ -10,6 +10,7 @@ mod effects;
 mod file;
 mod group;
 mod open;
+mod outbox;
 mod processes;
 mod records;
 

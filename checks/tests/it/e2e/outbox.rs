@@ -1,0 +1,57 @@
+//! `counterfoil relay` on PostgreSQL, as applications in any language use it: what they recorded by the SQL function is sent
+//! once it is committed, and what cannot be sent is kept.
+//! Kills stand in `outbox_kills`.
+
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use counterfoil_store::postgres::trial::Server;
+use rustix::process::Signal;
+
+use super::process::{Process, counterfoil};
+use super::served::run;
+use super::upstream::Upstream;
+
+/// A relay of the outbox at `store`, once it runs.
+pub(super) fn relay(store: &str) -> Process {
+    let process = Process::start(Command::new(counterfoil()).args(["relay", "--store", store]));
+    process.logs("relaying ");
+    process
+}
+
+#[test]
+fn what_sql_recorded_is_sent_once_it_is_committed() {
+    let home = tempfile::tempdir().expect("a directory");
+    let database = Server::shared().and_then(|server| server.empty()).expect("PostgreSQL starts");
+    let migrated = run(&["migrate", "--store", &database.url()], home.path());
+    assert!(migrated.status.success(), "{}", String::from_utf8_lossy(&migrated.stderr));
+    let upstream = Upstream::start();
+    let ask = |sql: &str| database.psql(&[sql]).expect("the database answers");
+    let record = |name: &str, profile: &str| {
+        let (url, headers) = (upstream.url(), r#"[["content-type", "application/json"]]"#);
+        format!(
+            "SELECT counterfoil.record_intent('{name}', NULL, 'POST', '{url}/mails', '{headers}', '{{}}', '{profile}')"
+        )
+    };
+    let mut first = relay(&database.url());
+    ask(&format!("BEGIN; {}; ROLLBACK", record("never", "ietf")));
+    assert_eq!(ask(&record("mail-1", "ietf")), "t");
+    assert_eq!(ask(&record("mail-2", "unheard-of")), "t");
+    first.logs("it cannot be sent and is kept");
+    while ask("SELECT count(*) FROM counterfoil.intent WHERE due_at IS NULL") != "1" {
+        thread::park_timeout(Duration::from_millis(50));
+    }
+    assert_eq!((upstream.calls(), ask(&record("mail-1", "ietf")).as_str()), (1, "f"));
+    first.signal(Signal::TERM);
+    assert!(first.end().success());
+
+    // Another relay tries again what could not be sent, and tells it again.
+    let mut second = relay(&database.url());
+    second.logs("it cannot be sent and is kept");
+    second.signal(Signal::TERM);
+    assert!(second.end().success());
+    let kept = ask("SELECT string_agg(name || ': ' || refused, '') FROM counterfoil.outbox");
+    assert!(kept.starts_with("mail-2: there is no profile `unheard-of`"), "{kept}");
+    assert_eq!(upstream.calls(), 1);
+}

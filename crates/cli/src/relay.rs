@@ -1,0 +1,112 @@
+//! `relay`: signals around a relay of the client, on the store that an application's transactions write to. A first signal
+//! ends it in order, a second one at once. How intents are sent belongs to the client.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use counterfoil_client::{Client, Http, profiles};
+use counterfoil_core::profile::Profile;
+use counterfoil_server::config::{FILE_BYTES_MAX, StorePlace};
+use counterfoil_store::sqlite::{Missing, Options};
+use counterfoil_store::{IntentStore, PostgresStore, SqliteStore, postgres};
+use tokio::sync::oneshot;
+
+use crate::args::Relay;
+use crate::error::CliError;
+use crate::serve::Signals;
+use crate::{print, settings};
+
+/// An open outbox, to be closed in order.
+enum Outbox {
+    Sqlite(Arc<SqliteStore>),
+    Postgres(Arc<PostgresStore>),
+}
+
+pub(crate) async fn run(arguments: &Relay) -> Result<(), CliError> {
+    let own = arguments.profile.iter().map(|path| profile(path)).collect::<Result<Vec<_>, _>>()?;
+    let transport = Http::new().map_err(|error| CliError::Internal(error.to_string()))?;
+    let mut signals = Signals::catch()?;
+    let place = settings::place(&arguments.place)?;
+    let outbox = open(&place).await?;
+    let client = Client::new(outbox.intents(), Arc::new(transport)).with_profiles(own);
+    let relay = counterfoil_client::Relay::new(client).with_at_once(arguments.at_once.into());
+    print::human(&format!("relaying {place}, {} at once", arguments.at_once));
+    let ended = relayed(&relay, &mut signals).await;
+    outbox.close().await;
+    ended
+}
+
+async fn relayed(relay: &counterfoil_client::Relay, signals: &mut Signals) -> Result<(), CliError> {
+    let (first, stop) = oneshot::channel::<()>();
+    let mut first = Some(first);
+    let relaying = relay.run(async move {
+        // A sender that is gone stops as well.
+        let _ = stop.await;
+    });
+    let mut relaying = std::pin::pin!(relaying);
+    loop {
+        tokio::select! {
+            left = relaying.as_mut() => {
+                if left > 0 {
+                    print::human(&format!("{left} attempts were cut off; the next relay goes on with them"));
+                }
+                return Ok(());
+            }
+            () = signals.next() => match first.take() {
+                Some(first) => drop(first),
+                None => {
+                    let text = "stopped at once: attempts under way were cut off, and the next relay goes on with them";
+                    return Err(CliError::Internal(text.to_owned()));
+                }
+            },
+        }
+    }
+}
+
+/// It must exist: an outbox is made by whoever writes to it, or by `counterfoil migrate`.
+async fn open(place: &StorePlace) -> Result<Outbox, CliError> {
+    match place {
+        StorePlace::Sqlite(path) => {
+            let path = path.clone();
+            let mut options = Options::default();
+            options.missing = Missing::Refuse;
+            let opening = tokio::task::spawn_blocking(move || SqliteStore::open(path, options));
+            let opened =
+                opening.await.map_err(|error| CliError::Internal(format!("opening was cut short: {error}")))?;
+            Ok(Outbox::Sqlite(opened?))
+        }
+        StorePlace::Postgres(database) => {
+            Ok(Outbox::Postgres(PostgresStore::open(database.url(), postgres::Options::default()).await?))
+        }
+        StorePlace::Mysql(_) | StorePlace::Memory => {
+            Err(CliError::Usage(format!("{place} keeps no intents; name sqlite:PATH or postgres://…")))
+        }
+    }
+}
+
+impl Outbox {
+    fn intents(&self) -> Arc<dyn IntentStore> {
+        match self {
+            Self::Sqlite(store) => store.clone(),
+            Self::Postgres(store) => store.clone(),
+        }
+    }
+
+    async fn close(self) {
+        match self {
+            // Beside the runtime: it waits for what is under way.
+            Self::Sqlite(store) => drop(tokio::task::spawn_blocking(move || store.close()).await),
+            Self::Postgres(store) => store.close().await,
+        }
+    }
+}
+
+fn profile(path: &Path) -> Result<Profile, CliError> {
+    let wrong = |why: String| CliError::Usage(format!("{}: {why}", path.display()));
+    let size = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
+    if size > FILE_BYTES_MAX as u64 {
+        return Err(wrong(format!("a profile has at most {FILE_BYTES_MAX} bytes, and this one has {size}")));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    profiles::parse(&text).map_err(|complaints| wrong(complaints.to_string()))
+}
