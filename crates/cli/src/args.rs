@@ -51,6 +51,11 @@ pub(crate) enum Command {
     /// Shows and settles receipts, beside a running server or without one.
     #[command(subcommand)]
     Receipts(Receipts),
+    /// Asks any HTTP API which promise about its keys it keeps.
+    ///
+    /// Exit codes: 0 as the contract says, 1 deviations, 2 wrong arguments, 3 the target cannot be reached or set up, 4
+    /// nothing but inconclusive, 5 the probe failed.
+    Probe(Box<crate::probe::args::Probe>),
     /// Makes a store, or brings an older one up to date.
     Migrate(Place),
     /// Checks or prints the configuration.

@@ -20,6 +20,14 @@ pub(crate) enum CliError {
     /// A rule or the state of a record does not allow it.
     #[error("{0}")]
     Refused(String),
+    /// What `probe` found, or why it could not ask; without words where they were printed already.
+    #[error("{why}")]
+    Probe {
+        /// The exit code, which has a meaning of its own for this command.
+        code: u8,
+        /// In words.
+        why: String,
+    },
     /// Whoever read our output has gone.
     #[error("the output was closed")]
     Closed,
@@ -33,6 +41,7 @@ impl CliError {
             Self::Internal(_) => Exit::Internal,
             Self::Usage(_) => Exit::Usage,
             Self::Refused(_) => Exit::Refused,
+            Self::Probe { code, .. } => Exit::Probe(*code),
         }
     }
 }

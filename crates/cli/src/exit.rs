@@ -14,6 +14,8 @@ pub(crate) enum Exit {
     Blocked,
     NotExecuted,
     Interrupted,
+    /// `probe` has codes of its own.
+    Probe(u8),
 }
 
 /// What `send --help` says of them.
@@ -46,6 +48,7 @@ impl Exit {
             Self::Blocked => 8,
             Self::NotExecuted => 75,
             Self::Interrupted => 130,
+            Self::Probe(code) => code,
         }
     }
 }

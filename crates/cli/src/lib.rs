@@ -10,6 +10,7 @@ mod instant;
 mod intents;
 mod journal;
 mod print;
+mod probe;
 mod profile;
 mod receipts;
 mod relay;
@@ -42,6 +43,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
         | Command::Intents(_)
         | Command::Profile(_)
         | Command::Receipts(_)
+        | Command::Probe(_)
         | Command::Migrate(_)
         | Command::Config(_) => "warn",
     });
@@ -65,6 +67,7 @@ fn over(arguments: Arguments) -> Result<Exit, CliError> {
             Command::Serve(serve) => serve::run(&serve).await,
             Command::Relay(relay) => relay::run(&relay).await,
             Command::Receipts(receipts) => receipts::run(receipts).await,
+            Command::Probe(probe) => probe::run(*probe).await,
             Command::Migrate(place) => settings::migrate(&place).await,
             Command::Config(config) => settings::config(&config),
         };

@@ -26,9 +26,33 @@ pub(crate) fn human(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
+/// How wide a bar is.
+const BAR_CELLS: usize = 24;
+
+/// Shows how far long work is, on a terminal only.
+pub(crate) fn progress(done: usize, all: usize, what: &str) {
+    let mut error = io::stderr().lock();
+    if error.is_terminal() {
+        let full = BAR_CELLS * done / all.max(1);
+        let bar = format!("{}{}", "#".repeat(full), ".".repeat(BAR_CELLS - full.min(BAR_CELLS)));
+        let _ = write!(error, "\r[{bar}] {done}/{all} {what:<32.32}");
+        let _ = error.flush();
+    }
+}
+
+/// Clears what [`progress`] shows.
+pub(crate) fn progress_ends() {
+    let mut error = io::stderr().lock();
+    if error.is_terminal() {
+        let _ = write!(error, "\r{:80}\r", "");
+        let _ = error.flush();
+    }
+}
+
 /// Prints why a command failed, and gives its exit code.
 pub(crate) fn failure(error: &CliError) -> u8 {
-    if !matches!(error, CliError::Closed) {
+    let said = matches!(error, CliError::Closed) || matches!(error, CliError::Probe { why, .. } if why.is_empty());
+    if !said {
         human(&format!("counterfoil: {error}"));
     }
     error.exit().code()

@@ -23,6 +23,7 @@ mod other_kills;
 mod outbox;
 mod outbox_kills;
 mod postgres;
+mod probe;
 mod process;
 mod proxied;
 mod python;

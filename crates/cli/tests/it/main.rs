@@ -10,6 +10,7 @@ mod fixture;
 mod golden;
 mod listing;
 mod operator;
+mod probe;
 mod profiles;
 mod reference;
 mod sending;

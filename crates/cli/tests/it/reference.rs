@@ -30,7 +30,7 @@ fn help_of_every_command() {
     let folder = tempfile::tempdir().unwrap();
     let mut page = std::fs::read_to_string(PAGE).unwrap();
     let commands = commands();
-    assert_eq!(commands.len(), 31, "{commands:?}");
+    assert_eq!(commands.len(), 34, "{commands:?}");
     for command in commands {
         let mut arguments: Vec<&str> = command.iter().map(String::as_str).collect();
         arguments.push("--help");

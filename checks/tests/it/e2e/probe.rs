@@ -1,0 +1,107 @@
+//! `counterfoil probe` against `counterfoil serve` in front of a service that knows nothing of keys.
+//!
+//! What does not belong here: wrong servers, which stand beside the probe.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write,
+    net::{TcpListener, TcpStream},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use serde_json::Value;
+
+use super::served::{Served, run};
+use super::upstream::read_request;
+
+/// Orders without any idea of keys: a POST with a quantity is one more, a GET tells how many there are.
+fn orders() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = format!("http://{}", listener.local_addr().expect("it is bound"));
+    let made = Arc::new(AtomicUsize::new(0));
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let made = made.clone();
+            // A caller that has gone needs no answer.
+            std::thread::spawn(move || answer(&stream, &made).is_ok());
+        }
+    });
+    address
+}
+
+fn answer(mut stream: &TcpStream, made: &AtomicUsize) -> std::io::Result<()> {
+    let (first, body) = read_request(stream)?;
+    let order: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let (status, said) = if first.starts_with("GET ") {
+        ("200 OK", format!("{{\"count\": {}}}", made.load(Ordering::SeqCst)))
+    } else if order["quantity"].is_number() {
+        ("201 Created", format!("{{\"id\": {}}}", made.fetch_add(1, Ordering::SeqCst) + 1))
+    } else {
+        ("400 Bad Request", "{\"error\": \"no quantity\"}".to_owned())
+    };
+    let head = "Content-Type: application/json\r\nConnection: close\r\nContent-Length: ";
+    write!(stream, "HTTP/1.1 {status}\r\n{head}{}\r\n\r\n{said}", said.len())
+}
+
+/// The arguments of a run, with its result in `home`.
+fn probe(served: &Served, home: &Path, report: &str) -> (Option<i32>, String) {
+    let body = r#"{"product":"tea","quantity":2,"tags":["a","b"]}"#;
+    let (url, count, other) = (served.url("/orders"), served.url("/orders"), served.url("/refunds"));
+    let asked = ["probe", &url, "--body", body, "--vary", "/quantity", "--id", "/id"];
+    let seen = ["--count-url", &count, "--count", "/count", "--other-url", &other, "--report", report];
+    let output = run(&[&asked[..], &seen[..]].concat(), home);
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+fn verdicts(result: &Path) -> BTreeMap<String, String> {
+    let text = std::fs::read_to_string(result).expect("the result was written");
+    let result: Value = serde_json::from_str(&text).expect("it is JSON");
+    let all = result["results"].as_array().expect("results").clone();
+    all.iter().map(|one| (one["id"].to_string(), one["verdict"].to_string())).collect()
+}
+
+#[test]
+fn our_own_proxy_keeps_what_it_promises_three_times_over() {
+    let home = tempfile::tempdir().expect("a directory");
+    let served = Served::start(&home.path().join("counterfoil.db"), &orders());
+    let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for number in 0..3 {
+        let (code, said) = probe(&served, home.path(), &format!("json={number}.json,sheet={number}.toml"));
+        assert_eq!(code, Some(0), "{said}");
+        for (id, verdict) in verdicts(&home.path().join(format!("{number}.json"))) {
+            assert!(!verdict.contains("deviates") && !verdict.contains("failed"), "{id}: {verdict}\n{said}");
+            seen.entry(id).or_default().insert(verdict);
+        }
+    }
+    assert!(seen.len() > 43, "{seen:?}");
+    for (id, mut verdicts) in seen {
+        verdicts.remove("\"inconclusive\"");
+        assert!(verdicts.len() <= 1, "{id}: {verdicts:?}");
+    }
+    let same = run(&["probe", "diff", "0.toml", "1.toml"], home.path());
+    assert_eq!(same.status.code(), Some(0), "{}", String::from_utf8_lossy(&same.stdout));
+    let changed = std::fs::read_to_string(home.path().join("0.toml")).expect("a sheet").replace("= 422", "= 409");
+    std::fs::write(home.path().join("changed.toml"), changed).expect("a file");
+    let drift = run(&["probe", "diff", "0.toml", "changed.toml"], home.path());
+    let said = String::from_utf8_lossy(&drift.stdout);
+    assert_eq!(drift.status.code(), Some(1));
+    assert!(said.contains("mismatch.status: 422 -> 409 (changed)"), "{said}");
+}
+
+#[test]
+fn a_service_without_keys_is_seen() {
+    let home = tempfile::tempdir().expect("a directory");
+    let url = format!("{}/orders", orders());
+    let asked = ["probe", &url, "--body", "{\"quantity\":1}", "--count-url", &url, "--count", "/count", "--case", "B1"];
+    let output = run(&asked, home.path());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("B1 seq/one-effect: deviates (critical)") && said.contains("left behind: 6 effects"),
+        "{said}"
+    );
+}

@@ -1,0 +1,481 @@
+//! What a case is: the format of `cases/*.toml`.
+//!
+//! What does not belong here: the cases themselves (`catalogue.rs`), what a step does (`run.rs`), what a fact sees (`fact.rs`), what a rule means (`judge.rs`).
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::verdict::Severity;
+
+/// Which contract a target is held against.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Contract {
+    /// draft-ietf-httpapi-idempotency-key-header.
+    Ietf,
+    /// Stripe's API v1, as it is documented.
+    StripeV1,
+    /// The client token of Amazon EC2's actions.
+    Ec2,
+}
+
+impl Contract {
+    /// Its name in files and arguments.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ietf => "ietf",
+            Self::StripeV1 => "stripe-v1",
+            Self::Ec2 => "ec2",
+        }
+    }
+}
+
+/// How strongly a contract asks for what a case looks at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// A promise that callers rely on.
+    Required,
+    /// Good to have.
+    Optional,
+    /// Information only: there is no wrong answer.
+    Check,
+}
+
+impl Kind {
+    /// Its name in files and reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Required => "required",
+            Self::Optional => "optional",
+            Self::Check => "check",
+        }
+    }
+}
+
+/// One question to a target, as data.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Case {
+    /// Stable name, such as `seq/one-effect`.
+    pub id: String,
+    /// Its place in the table of all cases, such as `B1`; the letter is the group.
+    pub row: String,
+    /// The question in words.
+    pub asks: String,
+    /// How strongly it is asked for, where the contract says anything.
+    pub kind: Kind,
+    /// Where the rule is written.
+    pub clause: String,
+    /// Cases without whose success this one says nothing.
+    #[serde(default)]
+    pub depends_on: Vec<String>,
+    /// How effects must be seen at least: 0 answers only, 1 the id in an answer, 2 a count apart from answers.
+    pub observer: u8,
+    /// How many effects it makes in one round on a target that keeps its promise.
+    pub effects: u32,
+    /// How often the steps run, each time with new keys.
+    #[serde(default = "one")]
+    pub rounds: u32,
+    /// Whether it may run without being named.
+    #[serde(default = "yes")]
+    pub safe: bool,
+    /// Whether everything else is void where it fails.
+    #[serde(default)]
+    pub control: bool,
+    /// What is done.
+    pub steps: Vec<Step>,
+    /// What is then looked at, by name.
+    pub facts: BTreeMap<String, Fact>,
+    /// The fact that is the answer where no rule applies.
+    pub answer: String,
+    /// Which facts are fields of the contract sheet.
+    #[serde(default)]
+    pub sheet: BTreeMap<String, String>,
+    /// What the draft wants.
+    #[serde(default)]
+    pub ietf: Vec<Rule>,
+    /// What Stripe's API v1 promises.
+    #[serde(default)]
+    pub stripe_v1: Vec<Rule>,
+    /// What EC2's client token promises.
+    #[serde(default)]
+    pub ec2: Vec<Rule>,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+const fn yes() -> bool {
+    true
+}
+
+/// One thing that is done.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case", rename_all_fields = "kebab-case", deny_unknown_fields)]
+pub enum Step {
+    /// One request, and its answer awaited.
+    Send(Request),
+    /// One request; the next step does not wait for its answer.
+    Start(Request),
+    /// Awaits what `start` began.
+    Finish {
+        /// The name of the request.
+        of: String,
+    },
+    /// All at once: each request but its last byte is sent, then all last bytes.
+    Together {
+        /// Each of them.
+        sends: Vec<Request>,
+        /// How often each of them is sent.
+        times: u32,
+    },
+    /// The same request again and again, until the answer has another status than these.
+    Until {
+        /// The request.
+        send: Request,
+        /// Statuses that mean "not yet".
+        not: Vec<u16>,
+        /// At most so many requests, spread over the patience that the settings say.
+        tries: u32,
+    },
+    /// Nothing, for so long.
+    Wait {
+        /// Milliseconds.
+        ms: u64,
+    },
+    /// Effects are counted here, so that a fact can say "since" and "until".
+    Mark {
+        /// The name of this point.
+        r#as: String,
+    },
+}
+
+/// One request, as what it differs in from the plain one.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Request {
+    /// The name of the exchange; all of a `together` may share one.
+    pub r#as: String,
+    /// The name of the key in this round, or `none`.
+    pub key: String,
+    /// How the key's text is changed.
+    pub key_form: KeyForm,
+    /// The key's length in bytes; keys of one name begin alike.
+    pub key_length: Option<usize>,
+    /// Where the key stands.
+    pub place: KeyPlace,
+    /// The body, as a change to the given one.
+    pub body: Body,
+    /// More query, `a=1&b=2`.
+    pub query: Option<String>,
+    /// Headers that are set or replaced.
+    pub headers: BTreeMap<String, String>,
+    /// With the credential, without one, or with a wrong one.
+    pub credential: Credential,
+    /// Whether it goes to the other operation.
+    pub other_operation: bool,
+    /// Whether the connection is kept, and the kept one used.
+    pub keep: bool,
+    /// What is lost on the way.
+    pub lose: Loss,
+    /// Statuses that the case needs here, else it says nothing of the question.
+    pub want: Vec<Wanted>,
+    /// What the case is where they are not met.
+    pub otherwise: Otherwise,
+}
+
+/// A change to the key's text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyForm {
+    /// As the contract writes it.
+    #[default]
+    Plain,
+    /// In capitals.
+    Upper,
+    /// In quotes, whatever the contract says.
+    Quoted,
+    /// Without quotes, whatever the contract says.
+    Bare,
+}
+
+/// Where a key stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeyPlace {
+    /// Where the contract or the settings say.
+    #[default]
+    Given,
+    /// In a header `Idempotency-Key`.
+    Header,
+    /// In a header `X-Idempotency-Key`.
+    XHeader,
+    /// In the query as `idempotency_key`.
+    Query,
+    /// In a member `idempotency_key` of the body.
+    Body,
+}
+
+/// A change to the body.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Body {
+    /// The given bytes.
+    #[default]
+    Base,
+    /// One value changed.
+    Changed,
+    /// One more member.
+    Added,
+    /// The varied member taken away.
+    Removed,
+    /// One more member whose value is null.
+    NullAdded,
+    /// The documented default of a member written out.
+    DefaultAdded,
+    /// Members of objects in reverse order.
+    Reordered,
+    /// Elements of arrays in reverse order.
+    ArraysReversed,
+    /// With line breaks and spaces.
+    Pretty,
+    /// A whole number written with a fraction of zero.
+    NumberDecimal,
+    /// A whole number written with an exponent of zero.
+    NumberExponent,
+    /// A number of 20 digits.
+    NumberLong,
+    /// The number of 20 digits after that.
+    NumberLongNext,
+    /// What the target should refuse.
+    Invalid,
+}
+
+/// Which credential goes along.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Credential {
+    /// The given one.
+    #[default]
+    Given,
+    /// None.
+    None,
+    /// One that is not valid.
+    Wrong,
+}
+
+/// What is lost on the way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Loss {
+    /// Nothing.
+    #[default]
+    Nothing,
+    /// The whole answer: it is kept as evidence, and the case goes on as if it had not come.
+    Reply,
+    /// The answer from the middle of its body on.
+    ReplyMidway,
+    /// The request from the middle of its head on.
+    RequestHead,
+    /// The request from the middle of its body on.
+    RequestBody,
+    /// The caller: it closes right after the last byte of the request.
+    Caller,
+}
+
+/// A status, or a class of them such as `2xx`.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Wanted {
+    /// A number: a status, a count, a length.
+    Number(u64),
+    /// Yes or no.
+    Truth(bool),
+    /// A class such as `2xx`, or a text.
+    Text(String),
+}
+
+/// What a case is where a step's `want` is not met.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Otherwise {
+    /// The case could not be set up.
+    #[default]
+    SetupFailed,
+    /// The question could not be put in this way.
+    Inconclusive,
+}
+
+/// What is looked at.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(tag = "see", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Fact {
+    /// How many effects were made, between two marks or in the whole round.
+    Effects {
+        /// The mark after which they count.
+        since: Option<String>,
+        /// The mark up to which they count.
+        until: Option<String>,
+    },
+    /// The status of an answer.
+    Status {
+        /// The exchange.
+        of: String,
+    },
+    /// What an answer is beside an earlier one: `replay`, `new-effect`, `refused 422`, `failed 500`, `no-answer`.
+    Relation {
+        /// The earlier and the later exchange.
+        of: [String; 2],
+    },
+    /// Whether two answers have the same status.
+    SameStatus {
+        /// The two.
+        of: [String; 2],
+    },
+    /// Whether two answers have the same bytes.
+    SameBody {
+        /// The two.
+        of: [String; 2],
+    },
+    /// Which of these headers differ between two answers.
+    HeadersDiffer {
+        /// The two.
+        of: [String; 2],
+        /// The names.
+        among: Vec<String>,
+    },
+    /// Headers that two later answers share and the first has not.
+    Marker {
+        /// The first and two later exchanges.
+        of: [String; 3],
+    },
+    /// Whether an answer shows the result of an earlier one.
+    Discloses {
+        /// The earlier and the later exchange.
+        of: [String; 2],
+    },
+    /// How an error is described: `problem+json`, `link`, `json`, `text`, `none`.
+    Problem {
+        /// The exchange.
+        of: String,
+    },
+    /// Whether two refusals can be told apart by status or machine-readable code.
+    Distinguishable {
+        /// The two.
+        of: [String; 2],
+    },
+    /// Whether the request's key stands in the answer's headers or body.
+    Echo {
+        /// The exchange.
+        of: String,
+    },
+    /// The length of the longest key that was taken.
+    Longest {
+        /// The exchanges.
+        of: Vec<String>,
+    },
+    /// The statuses of answers that are no success.
+    Refusals {
+        /// The exchange, or the exchanges that share the name.
+        of: String,
+    },
+    /// How many of the answers are successes.
+    Successes {
+        /// The exchange, or the exchanges that share the name.
+        of: String,
+    },
+}
+
+/// What a contract wants of the facts.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Rule {
+    /// How bad it is where it does not hold.
+    pub severity: Severity,
+    /// One of these sets of facts must hold as a whole.
+    pub any: Vec<BTreeMap<String, Vec<Wanted>>>,
+}
+
+impl Case {
+    /// The letter of its group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        self.row.get(..1).unwrap_or_default()
+    }
+
+    /// Whether `asked` names it: the beginning of its id, its row, or its group.
+    #[must_use]
+    pub fn is_named(&self, asked: &str) -> bool {
+        self.id.starts_with(asked) || self.row.eq_ignore_ascii_case(asked) || self.group().eq_ignore_ascii_case(asked)
+    }
+
+    /// What a contract wants; empty where it says nothing.
+    #[must_use]
+    pub fn rules(&self, contract: Contract) -> &[Rule] {
+        match contract {
+            Contract::Ietf => &self.ietf,
+            Contract::StripeV1 => &self.stripe_v1,
+            Contract::Ec2 => &self.ec2,
+        }
+    }
+
+    /// How strongly a contract asks: a check where it says nothing.
+    #[must_use]
+    pub fn kind_under(&self, contract: Contract) -> Kind {
+        if self.rules(contract).is_empty() { Kind::Check } else { self.kind }
+    }
+
+    /// How many requests that may have an effect one run sends at most.
+    #[must_use]
+    pub fn sends_max(&self) -> u32 {
+        let each = |step: &Step| match step {
+            Step::Send(_) | Step::Start(_) => 1,
+            Step::Together { sends, times } => u32::try_from(sends.len()).unwrap_or(u32::MAX).saturating_mul(*times),
+            Step::Until { tries, .. } => *tries,
+            Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } => 0,
+        };
+        self.steps.iter().map(each).sum::<u32>().saturating_mul(self.rounds)
+    }
+
+    /// The requests that its steps send.
+    pub(crate) fn sends(&self) -> impl Iterator<Item = &Request> {
+        self.steps.iter().flat_map(|step| match step {
+            Step::Send(send) | Step::Start(send) | Step::Until { send, .. } => std::slice::from_ref(send),
+            Step::Together { sends, .. } => sends,
+            Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } => &[],
+        })
+    }
+}
+
+impl Step {
+    pub(crate) fn mark(&self) -> Option<&str> {
+        if let Self::Mark { r#as } = self { Some(r#as) } else { None }
+    }
+}
+
+impl Fact {
+    /// The exchanges that it looks at.
+    pub(crate) fn exchanges(&self) -> Vec<&str> {
+        match self {
+            Self::Effects { .. } => Vec::new(),
+            Self::Status { of }
+            | Self::Problem { of }
+            | Self::Echo { of }
+            | Self::Refusals { of }
+            | Self::Successes { of } => vec![of],
+            Self::Relation { of }
+            | Self::SameStatus { of }
+            | Self::SameBody { of }
+            | Self::HeadersDiffer { of, .. }
+            | Self::Discloses { of }
+            | Self::Distinguishable { of } => of.iter().map(String::as_str).collect(),
+            Self::Marker { of } => of.iter().map(String::as_str).collect(),
+            Self::Longest { of } => of.iter().map(String::as_str).collect(),
+        }
+    }
+}

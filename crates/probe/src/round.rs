@@ -1,0 +1,296 @@
+//! Runs the steps of a case once: sends, waits and counts as the case says, and keeps every exchange.
+//!
+//! What does not belong here: which cases run (`probe.rs`), and what the exchanges show (`fact.rs`).
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Barrier;
+use tokio::task::JoinHandle;
+
+use crate::case::{Case, Loss, Otherwise, Request, Step, Wanted};
+use crate::error::ProbeError;
+use crate::exchange::Exchange;
+use crate::fact::{Mark, Round, Value};
+use crate::observer;
+use crate::target::{Address, Prepared, Target};
+use crate::wire::{Carried, Connection, Wire};
+
+/// Why a round ended before its last step.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// Something that the step needs was not given.
+    Missing(String),
+    /// A request that prepares was not answered as it must be.
+    Unmet(Otherwise, String),
+    /// The target or what counts effects is out of reach.
+    Disturbed(String),
+    /// The probe itself failed.
+    Harness(ProbeError),
+}
+
+/// What has been sent so far, and what the next request needs.
+pub(crate) struct Runner {
+    pub(crate) target: Arc<Target>,
+    pub(crate) wire: Wire,
+    pub(crate) began: Instant,
+    pub(crate) requests: u32,
+    /// The shortest time between two requests.
+    pub(crate) pace: Duration,
+    pub(crate) settle: Duration,
+    /// How long "still under way" is borne.
+    pub(crate) patience: Duration,
+    pub(crate) last_sent: Option<Instant>,
+}
+
+/// One request before it is sent.
+struct Ready {
+    address: Address,
+    prepared: Prepared,
+    exchange: Exchange,
+}
+
+type Sent = (Carried, Option<Connection>);
+
+/// What a round has begun.
+struct Open<'a> {
+    case: &'a Case,
+    number: u32,
+    keys: BTreeMap<String, String>,
+    kept: Option<Connection>,
+    started: BTreeMap<String, (usize, JoinHandle<Sent>)>,
+    round: Round,
+}
+
+impl Runner {
+    /// Runs all steps. What was exchanged comes back also where it stopped early.
+    pub(crate) async fn round(&mut self, case: &Case, number: u32) -> (Round, Option<Stop>) {
+        let mut open =
+            Open { case, number, keys: BTreeMap::new(), kept: None, started: BTreeMap::new(), round: Round::default() };
+        // What was not given is known before anything is sent, and costs no effect.
+        let missing = case.sends().find_map(|send| self.target.request(send, Some("key")).err());
+        if let Some(missing) = missing {
+            return (open.round, Some(Stop::Missing(missing)));
+        }
+        let mut stop = self.mark(&mut open, "").await.err();
+        for step in &case.steps {
+            if stop.is_some() {
+                break;
+            }
+            stop = self.step(&mut open, step).await.err();
+        }
+        for (_, (_, task)) in std::mem::take(&mut open.started) {
+            task.abort();
+        }
+        // Also a round that stopped says what it left behind.
+        let end = self.mark(&mut open, "").await.err();
+        stop = stop.or(end);
+        (open.round, stop)
+    }
+
+    async fn step(&mut self, open: &mut Open<'_>, step: &Step) -> Result<(), Stop> {
+        match step {
+            Step::Send(send) => self.send(open, send).await,
+            Step::Start(send) => {
+                let ready = self.ready(open, send).await?;
+                let wire = self.wire.clone();
+                let (address, outgoing) = (ready.address, ready.prepared.outgoing());
+                let task = tokio::spawn(async move { wire.carry(&address, &outgoing, None, None).await });
+                open.started.insert(send.r#as.clone(), (open.round.exchanges.len(), task));
+                open.round.exchanges.push(ready.exchange);
+                Ok(())
+            }
+            Step::Finish { of } => {
+                let Some((at, task)) = open.started.remove(of) else { return Ok(()) };
+                let (carried, _) = task.await.map_err(|error| harness(&error))?;
+                match open.round.exchanges.get_mut(at) {
+                    Some(exchange) => self.finish(exchange, carried),
+                    None => Ok(()),
+                }
+            }
+            Step::Together { sends, times } => self.together(open, sends, *times).await,
+            Step::Until { send, not, tries } => {
+                for attempt in 0..*tries {
+                    if attempt > 0 {
+                        tokio::time::sleep(self.patience / *tries).await;
+                    }
+                    self.send(open, send).await?;
+                    let last = open.round.exchanges.last().and_then(|exchange| exchange.answer.as_ref());
+                    if last.is_some_and(|answer| !not.contains(&answer.status)) {
+                        // What was told to wait is no answer yet: the facts look at the last one only.
+                        break;
+                    }
+                    if attempt + 1 < *tries
+                        && let Some(exchange) = open.round.exchanges.last_mut()
+                    {
+                        exchange.name = format!("{} (not yet)", send.r#as);
+                    }
+                }
+                Ok(())
+            }
+            Step::Wait { ms } => {
+                tokio::time::sleep(Duration::from_millis(*ms)).await;
+                Ok(())
+            }
+            Step::Mark { r#as } => self.mark(open, r#as).await,
+        }
+    }
+
+    async fn send(&mut self, open: &mut Open<'_>, send: &Request) -> Result<(), Stop> {
+        let Ready { address, prepared, mut exchange } = self.ready(open, send).await?;
+        let kept = if send.keep { open.kept.take() } else { None };
+        let (carried, connection) = self.wire.carry(&address, &prepared.outgoing(), None, kept).await;
+        open.kept = if send.keep { connection } else { open.kept.take() };
+        let outcome = self.finish(&mut exchange, carried);
+        let unmet = unmet(send, &exchange);
+        open.round.exchanges.push(exchange);
+        outcome?;
+        unmet.map_or(Ok(()), Err)
+    }
+
+    async fn together(&mut self, open: &mut Open<'_>, sends: &[Request], times: u32) -> Result<(), Stop> {
+        let mut all = Vec::new();
+        for _ in 0..times {
+            for send in sends {
+                all.push(self.ready(open, send).await?);
+            }
+        }
+        let barrier = Arc::new(Barrier::new(all.len()));
+        let mut tasks = Vec::new();
+        for Ready { address, prepared, exchange } in all {
+            let (wire, barrier) = (self.wire.clone(), Arc::clone(&barrier));
+            let carrying = async move { wire.carry(&address, &prepared.outgoing(), Some(&barrier), None).await };
+            tasks.push((exchange, tokio::spawn(carrying)));
+        }
+        let mut outcome = Ok(());
+        for (mut exchange, task) in tasks {
+            let (carried, _) = task.await.map_err(|error| harness(&error))?;
+            outcome = outcome.and(self.finish(&mut exchange, carried));
+            open.round.exchanges.push(exchange);
+        }
+        outcome
+    }
+
+    /// Prepares a request, no sooner than the pace allows.
+    async fn ready(&mut self, open: &mut Open<'_>, send: &Request) -> Result<Ready, Stop> {
+        let key = match send.key.as_str() {
+            "none" => None,
+            name => Some(open.key(name)?),
+        };
+        let (address, prepared) = self.target.request(send, key.as_deref()).map_err(Stop::Missing)?;
+        if let Some(last) = self.last_sent {
+            tokio::time::sleep(self.pace.saturating_sub(last.elapsed())).await;
+        }
+        self.last_sent = Some(Instant::now());
+        self.requests += 1;
+        let exchange = Exchange {
+            number: self.requests,
+            case: open.case.id.clone(),
+            round: open.number,
+            name: send.r#as.clone(),
+            method: prepared.method.clone(),
+            path: prepared.path.clone(),
+            headers: prepared.headers.clone(),
+            body: String::from_utf8_lossy(&prepared.body).into_owned(),
+            key_bytes: prepared.key.as_ref().map_or(0, String::len),
+            key: prepared.key.clone(),
+            lost: lost(send.lose).map(str::to_owned),
+            ..Exchange::default()
+        };
+        Ok(Ready { address, prepared, exchange })
+    }
+
+    /// Writes down what came of a request.
+    fn finish(&self, exchange: &mut Exchange, carried: Carried) -> Result<(), Stop> {
+        let micros = |at: Instant| u64::try_from((at - self.began).as_micros()).unwrap_or(u64::MAX);
+        exchange.sent_at = micros(carried.sent_at);
+        exchange.sent_whole_at = carried.sent_whole_at.map(micros);
+        exchange.first_byte_at = carried.first_byte_at.map(micros);
+        exchange.ended_at = micros(Instant::now());
+        exchange.answer = carried.answer;
+        exchange.fault = carried.fault;
+        let unreachable = exchange.fault.as_ref().filter(|fault| fault.contains("cannot be reached"));
+        let limited = exchange.answer.as_ref().is_some_and(|answer| answer.status == 429);
+        match (unreachable, limited) {
+            (Some(fault), _) => Err(Stop::Disturbed(fault.clone())),
+            (None, true) => Err(Stop::Disturbed("the target refuses for the rate (429); use --rate".to_owned())),
+            (None, false) => Ok(()),
+        }
+    }
+
+    async fn mark(&mut self, open: &mut Open<'_>, name: &str) -> Result<(), Stop> {
+        let count = match &self.target.counter {
+            None => None,
+            Some(counter) => {
+                if !open.round.exchanges.is_empty() {
+                    tokio::time::sleep(self.settle).await;
+                }
+                let counted = observer::count(counter, &self.target, &self.wire).await;
+                Some(counted.map_err(Stop::Disturbed)?)
+            }
+        };
+        open.round.marks.push(Mark { name: name.to_owned(), exchanges: open.round.exchanges.len(), count });
+        Ok(())
+    }
+}
+
+impl Open<'_> {
+    /// The key of a name: the same within a round, never used in another.
+    fn key(&mut self, name: &str) -> Result<String, Stop> {
+        if let Some(key) = self.keys.get(name) {
+            return Ok(key.clone());
+        }
+        let key = new_key().map_err(Stop::Harness)?;
+        self.keys.insert(name.to_owned(), key.clone());
+        Ok(key)
+    }
+}
+
+/// A UUID version 4 that holds letters, so that its capitals are another text.
+fn new_key() -> Result<String, ProbeError> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).map_err(|error| ProbeError::Harness(format!("no randomness for keys: {error}")))?;
+    let mut hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    hex.replace_range(..1, "c");
+    hex.replace_range(12..13, "4");
+    hex.replace_range(16..17, "a");
+    let part = |range: std::ops::Range<usize>| hex.get(range).unwrap_or_default();
+    Ok(format!("{}-{}-{}-{}-{}", part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)))
+}
+
+fn harness(error: &dyn std::error::Error) -> Stop {
+    Stop::Harness(ProbeError::Harness(format!("a task of the probe failed: {error}")))
+}
+
+const fn lost(loss: Loss) -> Option<&'static str> {
+    match loss {
+        Loss::Nothing => None,
+        Loss::Reply => Some("the answer"),
+        Loss::ReplyMidway => Some("the answer, from the middle of its body on"),
+        Loss::RequestHead => Some("the request, from the middle of its head on"),
+        Loss::RequestBody => Some("the request, from the middle of its body on"),
+        Loss::Caller => Some("the caller, right after its request"),
+    }
+}
+
+fn unmet(send: &Request, exchange: &Exchange) -> Option<Stop> {
+    let met = |status: u16| send.want.iter().any(|wanted| Value::Number(status.into()).is(wanted));
+    let found = match &exchange.answer {
+        _ if send.want.is_empty() => return None,
+        Some(answer) if met(answer.status) => return None,
+        Some(answer) => answer.status.to_string(),
+        None => exchange.fault.clone().unwrap_or_else(|| "no answer".to_owned()),
+    };
+    let wanted: Vec<String> = send.want.iter().map(wanted).collect();
+    let why = format!("{:?} needs {}, and got {found}", exchange.name, wanted.join(" or "));
+    Some(Stop::Unmet(send.otherwise, why))
+}
+
+fn wanted(wanted: &Wanted) -> String {
+    match wanted {
+        Wanted::Number(number) => number.to_string(),
+        Wanted::Truth(truth) => truth.to_string(),
+        Wanted::Text(text) => text.clone(),
+    }
+}

@@ -1,0 +1,109 @@
+//! What the probe is told, as it is written in a file or in arguments; every field may be left out.
+//!
+//! What does not belong here: what follows from it (`target.rs`).
+
+use serde::Deserialize;
+
+use crate::case::Contract;
+
+/// What the probe is told. A field that is `None` or empty was not told.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Settings {
+    /// The operation, such as `http://127.0.0.1:9000/orders`.
+    pub url: Option<String>,
+    /// The method; POST where nothing is said.
+    pub method: Option<String>,
+    /// The contract that it is held against; `ietf` where nothing is said.
+    pub contract: Option<Contract>,
+    /// A body that the target accepts; `{}` where nothing is said.
+    pub body: Option<String>,
+    /// Its media type; `application/json` where nothing is said.
+    pub content_type: Option<String>,
+    /// More headers, each `Name: value`.
+    pub header: Vec<String>,
+    /// The header that says who is calling, `Name: value`; the value may be `env:VARIABLE`.
+    pub credential: Option<String>,
+    /// JSON pointer to the value that is changed to make another request.
+    pub vary: Option<String>,
+    /// Where the id of the result stands: a JSON pointer into the answer, or `header:NAME`.
+    pub id: Option<String>,
+    /// What is asked for the number of effects.
+    pub count_url: Option<String>,
+    /// JSON pointer to a number or an array in its answer; the whole answer where nothing is said.
+    pub count: Option<String>,
+    /// A shell command that prints the number of effects.
+    pub count_command: Option<String>,
+    /// Another operation, for keys that are used for both.
+    pub other_url: Option<String>,
+    /// A body that the target refuses; made from `vary` where nothing is said.
+    pub invalid: Option<String>,
+    /// A member with its documented default, `/name=value`.
+    pub default_member: Option<String>,
+    /// Where the key stands: `header:NAME`, `query:NAME` or `body:NAME`; the contract says it where nothing is said.
+    pub key: Option<String>,
+    /// Only these cases, by the beginning of the id, by row or by group.
+    pub case: Vec<String>,
+    /// That a target beyond this machine may be tried.
+    pub i_own_this_api: bool,
+    /// The most effects that may be risked.
+    pub max_effects: Option<u32>,
+    /// The most requests.
+    pub max_requests: Option<u32>,
+    /// The most seconds that new cases are begun in.
+    pub max_seconds: Option<u64>,
+    /// The most requests in a second; unlimited on loopback where nothing is said.
+    pub rate: Option<u32>,
+    /// Seconds that an answer may take.
+    pub answer_within: Option<u64>,
+    /// Milliseconds between the last answer and the count of effects.
+    pub settle_ms: Option<u64>,
+    /// Milliseconds for which "still under way" is borne before it counts as the answer.
+    pub patience_ms: Option<u64>,
+    /// A PEM file with authorities to believe beside the system's.
+    pub ca: Option<String>,
+}
+
+impl Settings {
+    /// Reads a file's text; nothing unknown is allowed.
+    ///
+    /// # Errors
+    /// What is wrong, with its line.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    /// These settings, with `below` where they say nothing.
+    #[must_use]
+    pub fn over(self, below: Self) -> Self {
+        let list = |ours: Vec<String>, theirs: Vec<String>| if ours.is_empty() { theirs } else { ours };
+        Self {
+            url: self.url.or(below.url),
+            method: self.method.or(below.method),
+            contract: self.contract.or(below.contract),
+            body: self.body.or(below.body),
+            content_type: self.content_type.or(below.content_type),
+            header: list(self.header, below.header),
+            credential: self.credential.or(below.credential),
+            vary: self.vary.or(below.vary),
+            id: self.id.or(below.id),
+            count_url: self.count_url.or(below.count_url),
+            count: self.count.or(below.count),
+            count_command: self.count_command.or(below.count_command),
+            other_url: self.other_url.or(below.other_url),
+            invalid: self.invalid.or(below.invalid),
+            default_member: self.default_member.or(below.default_member),
+            key: self.key.or(below.key),
+            case: list(self.case, below.case),
+            i_own_this_api: self.i_own_this_api || below.i_own_this_api,
+            max_effects: self.max_effects.or(below.max_effects),
+            max_requests: self.max_requests.or(below.max_requests),
+            max_seconds: self.max_seconds.or(below.max_seconds),
+            rate: self.rate.or(below.rate),
+            answer_within: self.answer_within.or(below.answer_within),
+            settle_ms: self.settle_ms.or(below.settle_ms),
+            patience_ms: self.patience_ms.or(below.patience_ms),
+            ca: self.ca.or(below.ca),
+        }
+    }
+}

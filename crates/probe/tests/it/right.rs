@@ -1,0 +1,85 @@
+//! A right server gets no deviation under the draft's contract, three times over, and its run says all that it should.
+
+use counterfoil_probe::{Catalogue, FailOn, Probe, Run, Settings, Verdict};
+
+use crate::orders::{CREDENTIAL, Fault, Orders};
+
+/// What the tests say of a service of ours.
+pub(crate) fn settings(orders: &Orders) -> Settings {
+    Settings {
+        url: Some(orders.url("/orders")),
+        other_url: Some(orders.url("/refunds")),
+        body: Some("{\"product\":\"tea\",\"quantity\":2,\"tags\":[\"a\",\"b\"]}".to_owned()),
+        vary: Some("/quantity".to_owned()),
+        id: Some("/id".to_owned()),
+        count_url: Some(orders.url("/count")),
+        count: Some("/count".to_owned()),
+        credential: Some(format!("Authorization: {CREDENTIAL}")),
+        default_member: Some("/gift=false".to_owned()),
+        settle_ms: Some(0),
+        patience_ms: Some(400),
+        ..Settings::default()
+    }
+}
+
+pub(crate) async fn run(settings: &Settings) -> Run {
+    let probe = Probe::new(settings, Catalogue::built_in().unwrap()).unwrap();
+    probe.run(|_| ()).await.unwrap()
+}
+
+/// Whether a case may also be inconclusive: it needs a race that may not come about.
+pub(crate) fn is_race(row: &str) -> bool {
+    row.starts_with('C') || row == "I2" || row == "F12"
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_gets_no_deviation_and_the_same_verdicts_each_time() {
+    let orders = Orders::start(Fault::None).await;
+    let settings = settings(&orders);
+    let first = run(&settings).await;
+    for result in &first.results {
+        assert!(result.verdict.is_answer() || is_race(&result.row), "{result:#?}");
+        assert!(!matches!(result.verdict, Verdict::Deviates(_)), "{result:#?}");
+    }
+    assert_eq!(first.exit_code(FailOn::Any), 0);
+    let plan = Probe::new(&settings, Catalogue::built_in().unwrap()).unwrap().plan();
+    assert_eq!((first.effects_left, plan.observer), (Some(u64::from(plan.effects)), 2), "as many effects as were told");
+    assert!(first.exchanges.len() <= usize::try_from(plan.requests).unwrap());
+    for _ in 0..2 {
+        let again = run(&settings).await;
+        for (one, other) in first.results.iter().zip(&again.results) {
+            let same = one.verdict == other.verdict;
+            let unreached = [one.verdict, other.verdict].contains(&Verdict::Inconclusive) && is_race(&one.row);
+            assert!(same || unreached, "{one:#?}\n{other:#?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_alone_never_tell_more_than_they_show() {
+    let orders = Orders::start(Fault::None).await;
+    let settings = Settings { count_url: None, count: None, ..settings(&orders) };
+    let found = run(&settings).await;
+    for id in ["conc/caller-gone", "fail/request-halved", "fail/request-lost"] {
+        let result = found.results.iter().find(|result| result.id == id).unwrap();
+        assert_eq!(result.verdict, Verdict::Unobservable, "{result:#?}");
+    }
+    assert!(found.results.iter().all(|result| !matches!(result.verdict, Verdict::Deviates(_))));
+    let blind = run(&Settings { id: None, ..settings }).await;
+    let control = &blind.results[0];
+    assert_eq!((control.verdict, blind.observer), (Verdict::Unobservable, 0), "{control:#?}");
+    assert_eq!(blind.count(|verdict| verdict == Verdict::DependsOnFailed), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_contract_is_another_question() {
+    use counterfoil_probe::{Contract, Severity};
+    let orders = Orders::start(Fault::None).await;
+    let found = run(&Settings { contract: Some(Contract::StripeV1), ..settings(&orders) }).await;
+    let told = |id: &str| found.results.iter().find(|result| result.id == id).unwrap().verdict;
+    assert_eq!(told("mism/value"), Verdict::Deviates(Severity::Minor), "422 where Stripe says 400");
+    assert_eq!((told("seq/one-effect"), told("seq/marker")), (Verdict::Conforms, Verdict::Conforms));
+    let keys = found.exchanges.iter().flat_map(|exchange| &exchange.headers);
+    let keys: Vec<_> = keys.filter(|(name, _)| name == "idempotency-key").collect();
+    assert!(!keys.is_empty() && keys.iter().all(|(_, value)| !value.contains('"')), "Stripe's keys stand bare");
+}
