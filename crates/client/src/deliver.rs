@@ -84,7 +84,7 @@ impl Client {
         patience: Duration,
         watch: Watch<'_>,
     ) -> Result<Outcome, ClientError> {
-        let give_up = Instant::now() + patience;
+        let give_up = after(patience);
         loop {
             let until = match self.step(&mut intent, watch).await? {
                 Said::Settled => return Ok(Outcome::of(&intent)),
@@ -97,7 +97,7 @@ impl Client {
                 }
             };
             let pause = until.since(self.journal.now().at);
-            if Instant::now() + pause > give_up {
+            if after(pause) > give_up {
                 return Ok(Outcome::of(&intent));
             }
             if !pause.is_zero() {
@@ -113,16 +113,26 @@ impl Client {
         if matches!(intent.state, State::Settled { .. }) {
             return Ok(Said::Settled);
         }
-        // Secrets first: a reference that leads nowhere must not cost an attempt.
-        secret::headers(intent, self.journal.now().at)?;
+        // First what can be missing: a reference that leads nowhere must not cost an attempt, nor an answer be one that
+        // nobody can read.
+        self.profile(&intent.request.profile.id)?;
+        self.outgoing(intent)?;
         let lease = LeaseId::from_bytes(random()?);
         let begin = Event::Begin { lease, holder: self.journal.store().holder() };
         // From before the commit, so that it ends no later than the intent says.
-        let limit = Instant::now() + intent.terms.attempt_limit;
+        let limit = after(intent.terms.attempt_limit);
         let (said, begun) = self.journal.tell(intent.clone(), &begin).await?;
         *intent = begun;
         let Said::Send { attempt, .. } = said else { return Ok(said) };
-        let request = self.outgoing(intent)?;
+        let request = match self.outgoing(intent) {
+            Ok(request) => request,
+            Err(error) => {
+                // It was there a moment ago. Nothing was sent, and the journal has to know.
+                let unsent = self.ended(intent, lease, &Heard::NotSent(error.to_string()))?;
+                self.tell_end(intent, &unsent).await?;
+                return Err(error);
+            }
+        };
         watch(Progress::Sending { intent, attempt });
         points::pass("client.before-wire");
         let heard = self.transport.send(request, limit).await;
@@ -180,7 +190,11 @@ impl Client {
         match self.recover(&intent.request.name, Ask::LookUp).await {
             Ok(outcome) => Ok(outcome),
             Err(ClientError::NoRecipe(_)) => Ok(Outcome::of(&intent)),
-            Err(error) => Err(error),
+            // That it is overdue must not get lost with the question.
+            Err(error) => {
+                tracing::warn!(%error, "the provider could not be asked");
+                Ok(Outcome::of(&intent))
+            }
         }
     }
 
@@ -211,6 +225,14 @@ fn told(heard: &Heard) -> String {
         Heard::NotSent(why) => format!("nothing was sent: {why}"),
         Heard::Uncertain(why) => format!("no answer: {why}"),
     }
+}
+
+/// The longest span that anything here is waited for.
+const FOR_EVER: Duration = Duration::from_hours(24 * 365);
+
+/// So long after now; a span without an end is cut.
+pub(crate) fn after(span: Duration) -> Instant {
+    Instant::now() + span.min(FOR_EVER)
 }
 
 /// A cookie belongs to the connection's user, and is no part of what became of an action.

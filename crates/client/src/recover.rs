@@ -6,9 +6,9 @@ use counterfoil_core::intent::{Event, Found, Intent, Name, State};
 use counterfoil_core::profile::{Question, Recipe};
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, Method, Uri};
-use tokio::time::Instant;
 
 use crate::client::Client;
+use crate::deliver::after;
 use crate::error::ClientError;
 use crate::outcome::Outcome;
 use crate::secret;
@@ -63,7 +63,7 @@ impl Client {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         let body = question.body.unwrap_or_default().into();
-        let limit = Instant::now() + intent.terms.attempt_limit;
+        let limit = after(intent.terms.attempt_limit);
         Ok(self.transport.send(Outgoing { method, url, headers, body }, limit).await)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use counterfoil_client::{Client, ClientError, Outcome, Wish};
+use counterfoil_client::{Client, ClientError, Outcome, Wish, unwatched};
 use counterfoil_core::Timestamp;
 use counterfoil_core::intent::{Difference, Draft, Header, Name, ProfileRef, Secret, State, Value};
 use counterfoil_store::SqliteStore;
@@ -222,6 +222,35 @@ async fn where_the_disk_is_full_nothing_is_sent() {
     assert!(matches!(refused, ClientError::Journal(_)), "{refused}");
     assert!(provider.keys().is_empty());
     assert_eq!(word(&sent(&place.client(&provider), &wish).await), "succeeded");
+}
+
+#[tokio::test]
+async fn patience_without_an_end_is_patience() {
+    let place = Place::new();
+    let provider = Provider::new([not_sent(), answered(201, "made")]);
+    let client = place.client(&provider);
+    let mut wish = order("order-1");
+    wish.attempt_limit = Duration::MAX;
+    let sending = tokio::spawn(async move { client.send(&wish, Duration::MAX).await });
+    while provider.keys().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    place.clock.advance(MINUTE);
+    assert_eq!(word(&sending.await.unwrap().unwrap()), "succeeded");
+}
+
+#[tokio::test]
+async fn an_intent_whose_contract_is_gone_is_not_sent() {
+    let place = Place::new();
+    let provider = Provider::new([answered(201, "made")]);
+    let mut own = counterfoil_client::profiles::builtin("ietf").unwrap().clone();
+    own.id = "own".to_owned();
+    let mut wish = order("order-1");
+    wish.draft.profile.id = "own".to_owned();
+    let written = place.client(&provider).with_profiles(vec![own]).write_down(&wish).await.unwrap().unwrap();
+    let refused = place.client(&provider).deliver(written, Duration::ZERO, &unwatched).await.unwrap_err();
+    assert!(matches!(refused, ClientError::NoProfile(_)), "{refused}");
+    assert!(provider.keys().is_empty());
 }
 
 #[tokio::test]
