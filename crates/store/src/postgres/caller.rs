@@ -35,7 +35,7 @@ impl PostgresStore {
     /// that may be rolled back alone: the claim is undone with it, and so must the effect be.
     ///
     /// Any other answer leaves `tx` usable. While it is open, everybody else is told *in progress*; nobody waits for it.
-    /// The policy's `effect` is taken to be [coupled](Effect::Coupled). `synchronous_commit` is raised to `on` for this
+    /// The policy's `effect` is taken to be [coupled](counterfoil_core::Effect::Coupled). `synchronous_commit` is raised to `on` for this
     /// transaction where it is weaker.
     ///
     /// ```no_run
