@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use counterfoil_client::{Client, Heard, Http, Outcome, Outgoing, Transport as _, Wish};
-use counterfoil_core::intent::{Draft, Header, Intent, Name, ProfileRef, Terms, Value};
+use counterfoil_core::intent::{ATTEMPT_LIMIT, Draft, Header, Name, ProfileRef, Value};
 use counterfoil_core::profile::Profile;
 use counterfoil_store::intents::Put;
 use counterfoil_store::sqlite::Options as StoreOptions;
@@ -38,7 +38,6 @@ const WAITING: usize = 100_000;
 const PICK: usize = 64;
 /// The most that a process may keep in memory with them, in KiB.
 const RESIDENT_MAX: u64 = 128 * 1024;
-const ATTEMPT_LIMIT: Duration = Duration::from_secs(30);
 const BODY: &str = r#"{"item":"copper kettle","quantity":2,"gift":0}"#;
 
 pub(crate) fn table() -> Table {
@@ -194,8 +193,8 @@ async fn fill(store: &Arc<SqliteStore>, profile: &Profile) -> Result<(), Fault> 
             for _ in (part..WAITING).step_by(PICK) {
                 let key = keys.next();
                 let draft = draft(&key.to_string(), "http://127.0.0.1:9/orders")?;
-                let request = draft.freeze(&profile.key.lint(&key.to_string())?, &profile.key.carrier)?;
-                let intent = Intent::new(request, Terms::new(&profile, None, ATTEMPT_LIMIT), store.now().at);
+                let linted = profile.key.lint(&key.to_string())?;
+                let intent = draft.intent(&linted, &profile, None, ATTEMPT_LIMIT, store.now().at)?;
                 match store.put(None, intent).await? {
                     Put::Won => {}
                     Put::Lost(_) => return Err("a fresh name was taken".into()),

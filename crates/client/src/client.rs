@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use counterfoil_core::intent::{Draft, Intent, Name, State, Terms};
+use counterfoil_core::intent::{ATTEMPT_LIMIT, Draft, Intent, Name, State};
 use counterfoil_core::profile::Profile;
-use counterfoil_core::{Key, Now, Timestamp};
+use counterfoil_core::{Key, Now};
 use counterfoil_store::{IntentStore, points};
 
 use crate::error::ClientError;
@@ -13,9 +13,6 @@ use crate::journal::Journal;
 use crate::outcome::Outcome;
 use crate::profiles;
 use crate::transport::Transport;
-
-/// How long one attempt may take unless told otherwise.
-pub const ATTEMPT_LIMIT: Duration = Duration::from_secs(30);
 
 /// Sends intents of one journal over one transport. Cheap to clone.
 #[derive(Clone)]
@@ -107,7 +104,7 @@ impl Client {
             Some(key) => key.clone(),
             None => profile.key.draw(random()?, now),
         };
-        let intent = self.new_intent(wish, &draft, &drawn, now)?;
+        let intent = draft.intent(&drawn, profile, wish.window, wish.attempt_limit, now)?;
         let stands = match self.journal.find(&draft.name).await? {
             Some(stands) => stands,
             None => match self.journal.write_down(intent).await? {
@@ -119,13 +116,6 @@ impl Client {
             },
         };
         Ok(same(stands, &draft, key.as_ref()))
-    }
-
-    fn new_intent(&self, wish: &Wish, draft: &Draft, key: &Key, now: Timestamp) -> Result<Intent, ClientError> {
-        let profile = self.profile(&draft.profile.id)?;
-        let mut request = draft.freeze(key, &profile.key.carrier)?;
-        request.profile.version = profile.version;
-        Ok(Intent::new(request, Terms::new(profile, wish.window, wish.attempt_limit), now))
     }
 
     /// The name of a further action: `NAME#2` after `NAME`, and so on. The last one that is not settled is gone on

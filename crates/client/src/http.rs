@@ -26,7 +26,7 @@ use tokio_rustls::TlsConnector;
 
 use self::line::{AnyStream, Drivers, Watched};
 use crate::error::ClientError;
-use crate::transport::{ANSWER_BYTES_MAX, Heard, Outgoing, Sending, Transport};
+use crate::transport::{ANSWER_BYTES_MAX, Heard, Outgoing, Sending, Transport, received};
 
 /// The most bytes of an answer's header.
 const HEADER_BYTES_MAX: usize = 64 * 1024;
@@ -190,10 +190,8 @@ fn message(outgoing: Outgoing, two: bool) -> Result<Request<Full<Bytes>>, String
 /// Reads an answer to its end. Where its body is too large it is not read on, and not kept.
 async fn whole(answer: Response<Incoming>) -> Result<Receipt, String> {
     let (head, mut body) = answer.into_parts();
-    let headers =
-        head.headers.iter().map(|(name, value)| (name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())));
     let mut kept = BytesMut::new();
-    let mut receipt = Receipt { status: head.status.as_u16(), headers: headers.collect(), body: Body::NotKept };
+    let mut receipt = received(&head, Body::NotKept);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| format!("the answer {} broke off: {}", receipt.status, told(&error)))?;
         let Ok(data) = frame.into_data() else { continue };

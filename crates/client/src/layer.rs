@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use counterfoil_core::intent::{Draft, Header, Name, ProfileRef, Secret, Value};
+use counterfoil_core::intent::{Draft, Header, Name, ProfileRef, Value};
 use counterfoil_core::receipt::Body;
 use counterfoil_core::{Receipt, Scope};
 use counterfoil_store::IntentStore;
@@ -21,7 +21,7 @@ use tower::{Layer, Service, ServiceExt as _};
 use crate::client::{Client, Wish};
 use crate::error::ClientError;
 use crate::outcome::Outcome;
-use crate::transport::{Heard, Outgoing, Sending, Transport};
+use crate::transport::{Heard, Outgoing, Sending, Transport, received};
 
 /// Put into a request's extensions, it makes the request an intent.
 #[derive(Clone, Debug)]
@@ -129,13 +129,9 @@ where
 
 fn draft(intended: Intended, request: Request<Bytes>) -> Draft {
     let (head, body) = request.into_parts();
-    let headers = head.headers.iter().map(|(name, value)| Header {
-        name: name.as_str().to_owned(),
-        value: match value.to_str().ok().and_then(Secret::parse) {
-            Some(secret) => Value::Secret(secret),
-            None => Value::Plain(Bytes::copy_from_slice(value.as_bytes())),
-        },
-    });
+    let headers = head.headers.iter();
+    let headers =
+        headers.map(|(name, value)| Header { name: name.as_str().to_owned(), value: Value::read(value.as_bytes()) });
     Draft {
         name: intended.name,
         method: head.method,
@@ -182,11 +178,7 @@ where
             match timeout_at(until, service.oneshot(request)).await {
                 Ok(Ok(answer)) => {
                     let (head, body) = answer.into_parts();
-                    let headers = head.headers.iter();
-                    let headers = headers
-                        .map(|(name, value)| (name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())));
-                    let status = head.status.as_u16();
-                    Heard::Answered(Receipt { status, headers: headers.collect(), body: Body::Kept(body) })
+                    Heard::Answered(received(&head, Body::Kept(body)))
                 }
                 Ok(Err(error)) => Heard::Uncertain(error.to_string()),
                 Err(_) => Heard::Uncertain("no whole answer before the attempt's time limit".to_owned()),

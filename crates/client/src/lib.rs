@@ -21,7 +21,7 @@ mod secret;
 mod transport;
 
 pub use self::blocking::BlockingClient;
-pub use self::client::{ATTEMPT_LIMIT, Client, Wish};
+pub use self::client::{Client, Wish};
 pub use self::deliver::{Progress, Watch, unwatched};
 pub use self::error::ClientError;
 pub use self::http::Http;

@@ -6,6 +6,8 @@ use std::pin::Pin;
 
 use bytes::Bytes;
 use counterfoil_core::Receipt;
+use counterfoil_core::receipt::Body;
+use http::response::Parts;
 use http::{HeaderMap, Method, Uri};
 use tokio::time::Instant;
 
@@ -46,4 +48,11 @@ pub trait Transport: Send + Sync {
     /// [`Heard::NotSent`] is a promise; in doubt the answer is [`Heard::Uncertain`]. Dropping the future drops the
     /// connection.
     fn send(&self, request: Outgoing, until: Instant) -> Sending<'_>;
+}
+
+/// An answer as it is read and kept: all of its headers, in their order.
+pub(crate) fn received(head: &Parts, body: Body) -> Receipt {
+    let headers = head.headers.iter();
+    let headers = headers.map(|(name, value)| (name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())));
+    Receipt { status: head.status.as_u16(), headers: headers.collect(), body }
 }

@@ -11,6 +11,8 @@ mod request;
 
 use std::time::Duration;
 
+use crate::error::Error;
+use crate::identity::Key;
 use crate::profile::{Profile, Proof, Reason, Verdict};
 use crate::receipt::Receipt;
 use crate::record::{Holder, Lease, LeaseId};
@@ -27,6 +29,8 @@ pub use self::request::{
 
 /// The least margin between the last thing that may be sent and the end of the window.
 pub const MARGIN_MIN: Duration = Duration::from_mins(5);
+/// How long one attempt may take unless told otherwise.
+pub const ATTEMPT_LIMIT: Duration = Duration::from_secs(30);
 /// How long an intent is sent again where nobody says how long the provider remembers.
 pub const ASSUMED_WINDOW: Duration = Duration::from_mins(10);
 /// The most attempts whose history is kept: the first, and the last ones.
@@ -396,6 +400,25 @@ pub enum Said {
     },
     /// The word is about another version of the intent, or about an attempt that it does not know.
     Stale,
+}
+
+impl Draft {
+    /// The intent that it is under `profile` with that key. It must be durable before anything is sent.
+    ///
+    /// # Errors
+    /// As [`Draft::freeze`].
+    pub fn intent(
+        &self,
+        key: &Key,
+        profile: &Profile,
+        window: Option<Duration>,
+        attempt_limit: Duration,
+        now: Timestamp,
+    ) -> Result<Intent, Error> {
+        let mut request = self.freeze(key, &profile.key.carrier)?;
+        request.profile.version = profile.version;
+        Ok(Intent::new(request, Terms::new(profile, window, attempt_limit), now))
+    }
 }
 
 impl Intent {

@@ -66,12 +66,7 @@ fn method(text: &str, contract: &Profile) -> Result<Method, CliError> {
 fn header(line: &str) -> Result<Header, CliError> {
     let parts = line.split_once(':').filter(|(name, _)| !name.is_empty());
     let (name, value) = parts.ok_or_else(|| CliError::Usage("--header: write it as 'Name: value'".to_owned()))?;
-    let value = value.trim();
-    let value = match Secret::parse(value) {
-        Some(secret) => Value::Secret(secret),
-        None => Value::Plain(Bytes::copy_from_slice(value.as_bytes())),
-    };
-    Ok(Header { name: name.trim().to_ascii_lowercase(), value })
+    Ok(Header { name: name.trim().to_ascii_lowercase(), value: Value::read(value.trim().as_bytes()) })
 }
 
 /// A header that stands where none of its name was given.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Difference, Draft, Intent, Terms};
+use super::{ATTEMPT_LIMIT, Difference, Draft, Intent};
 use crate::child::child_key;
 use crate::error::Error;
 use crate::identity::{Identity, Key, Operation, Scope};
@@ -31,13 +31,10 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// How long one attempt may take unless told otherwise.
-    pub const ATTEMPT_LIMIT: Duration = Duration::from_secs(30);
-
     /// `draft`, once, as a step of `parent`, with the usual time limit.
     #[must_use]
     pub const fn new(draft: Draft, parent: Option<Identity>) -> Self {
-        Self { draft, parent, step: None, window: None, attempt_limit: Self::ATTEMPT_LIMIT }
+        Self { draft, parent, step: None, window: None, attempt_limit: ATTEMPT_LIMIT }
     }
 
     /// Its key in the store of that id: the child key of its parent and step. Without a parent, of the store's id (scope
@@ -72,9 +69,7 @@ impl Outbound {
                 "its profile takes no UUID of version 5 for a key, which a child key is: send it from a journal",
             ));
         }
-        let mut request = self.draft.freeze(&key, &profile.key.carrier)?;
-        request.profile.version = profile.version;
-        Ok(Intent::new(request, Terms::new(profile, self.window, self.attempt_limit), now))
+        self.draft.intent(&key, profile, self.window, self.attempt_limit, now)
     }
 
     /// Whether `stands`, which has the same name, is the same action.

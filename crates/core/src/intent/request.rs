@@ -79,6 +79,17 @@ pub enum Value {
     Secret(Secret),
 }
 
+impl Value {
+    /// What a caller wrote: a reference to a secret where it reads as one, else the bytes themselves.
+    #[must_use]
+    pub fn read(bytes: &[u8]) -> Self {
+        match str::from_utf8(bytes).ok().and_then(Secret::parse) {
+            Some(secret) => Self::Secret(secret),
+            None => Self::Plain(Bytes::copy_from_slice(bytes)),
+        }
+    }
+}
+
 /// A reference to a secret: `Bearer env:TOKEN`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Secret {

@@ -5,7 +5,7 @@
 //! other one is the same (core), and sending (the client).
 
 use bytes::Bytes;
-use counterfoil_core::intent::{self, Draft, Header, Intent, Name, Outbound, ProfileRef, Recorded, Secret, Value};
+use counterfoil_core::intent::{self, Draft, Header, Intent, Name, Outbound, ProfileRef, Recorded, Value};
 use counterfoil_core::profile::Profile;
 use counterfoil_core::{Error, Identity, Timestamp};
 use http::Method;
@@ -195,10 +195,9 @@ fn asks(row: &Row) -> Result<Result<(Draft, Option<Identity>), Error>, StoreErro
     };
     let profile = ProfileRef { id: get(row, 8)?, version: 1 };
     let (names, values): (Vec<String>, Vec<String>) = (get(row, 10)?, get(row, 11)?);
-    let headers = names.into_iter().zip(values).map(|(name, value)| {
-        let value = Secret::parse(&value).map_or_else(|| Value::Plain(value.clone().into()), Value::Secret);
-        Header { name: name.to_ascii_lowercase(), value }
-    });
+    let headers = names.into_iter().zip(values);
+    let headers =
+        headers.map(|(name, value)| Header { name: name.to_ascii_lowercase(), value: Value::read(value.as_bytes()) });
     let Ok(method) = Method::from_bytes(get::<&str>(row, 5)?.as_bytes()) else {
         return Ok(Err(Error::Request("its method is none")));
     };
