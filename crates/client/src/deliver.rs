@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use counterfoil_core::intent::{End, Event, Intent, Resolution, Said, State};
+use counterfoil_core::intent::{End, Event, Intent, Request, Resolution, Said, State};
 use counterfoil_core::profile::reading;
 use counterfoil_core::schedule::Jitter;
 use counterfoil_core::{LeaseId, Receipt, Timestamp};
@@ -116,7 +116,7 @@ impl Client {
         // First what can be missing: a reference that leads nowhere must not cost an attempt, nor an answer be one that
         // nobody can read.
         self.profile(&intent.request.profile.id)?;
-        self.outgoing(intent)?;
+        let mut request = outgoing(&intent.request)?;
         let lease = LeaseId::from_bytes(random()?);
         let begin = Event::Begin { lease, holder: self.journal.store().holder() };
         // From before the commit, so that it ends no later than the intent says.
@@ -124,15 +124,9 @@ impl Client {
         let (said, begun) = self.journal.tell(intent.clone(), &begin).await?;
         *intent = begun;
         let Said::Send { attempt, .. } = said else { return Ok(said) };
-        let request = match self.outgoing(intent) {
-            Ok(request) => request,
-            Err(error) => {
-                // It was there a moment ago. Nothing was sent, and the journal has to know.
-                let unsent = self.ended(intent, lease, &Heard::NotSent(error.to_string()))?;
-                self.tell_end(intent, &unsent).await?;
-                return Err(error);
-            }
-        };
+        if let Some((name, value)) = secret::first_sent(intent)? {
+            request.headers.insert(name, value);
+        }
         watch(Progress::Sending { intent, attempt });
         points::pass("client.before-wire");
         let heard = self.transport.send(request, limit).await;
@@ -142,13 +136,6 @@ impl Client {
         points::pass("client.noted");
         watch(Progress::Heard { intent, what: told(&heard) });
         Ok(said)
-    }
-
-    fn outgoing(&self, intent: &Intent) -> Result<Outgoing, ClientError> {
-        let request = &intent.request;
-        let url: Uri = request.url().parse().map_err(|_| unreadable())?;
-        let headers = secret::headers(intent, self.journal.now().at)?;
-        Ok(Outgoing { method: request.method.clone(), url, headers, body: request.body.clone() })
     }
 
     /// What an attempt's end is, read through the profile.
@@ -213,6 +200,11 @@ impl Client {
         let event = Event::Resolved { version, verdict, who: who.to_owned(), why: why.to_owned() };
         self.journal.tell(intent, &event).await
     }
+}
+
+fn outgoing(request: &Request) -> Result<Outgoing, ClientError> {
+    let url: Uri = request.url().parse().map_err(|_| unreadable())?;
+    Ok(Outgoing { method: request.method.clone(), url, headers: secret::headers(request)?, body: request.body.clone() })
 }
 
 fn unreadable() -> ClientError {

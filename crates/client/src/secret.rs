@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::time::UNIX_EPOCH;
 
 use counterfoil_core::Timestamp;
-use counterfoil_core::intent::{Intent, Secret, SecretSource, Value};
+use counterfoil_core::intent::{Intent, Request, Secret, SecretSource, Value};
 use counterfoil_core::profile::Carrier;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -14,9 +14,8 @@ use crate::error::ClientError;
 /// The longest secret, in bytes.
 const SECRET_BYTES_MAX: u64 = 64 << 10;
 
-/// The headers of an attempt: the intent's own, with its secrets, and those that carry the key.
-pub(crate) fn headers(intent: &Intent, now: Timestamp) -> Result<HeaderMap, ClientError> {
-    let request = &intent.request;
+/// The headers of every attempt: the intent's own, with its secrets, and the one that carries the key.
+pub(crate) fn headers(request: &Request) -> Result<HeaderMap, ClientError> {
     let mut headers = HeaderMap::new();
     for header in &request.headers {
         let value = match &header.value {
@@ -29,19 +28,22 @@ pub(crate) fn headers(intent: &Intent, now: Timestamp) -> Result<HeaderMap, Clie
         let value = HeaderValue::try_from(value).map_err(|error| wrong(key_header, error))?;
         headers.insert(name(key_header)?, value);
     }
-    if let Carrier::Header { first_sent: Some(header), .. } = &request.carrier {
-        // The first attempt's own instant, in every attempt.
-        let first = intent.attempts.first().map_or(now, |attempt| attempt.started_at);
-        let date = httpdate::fmt_http_date(UNIX_EPOCH + first.since(Timestamp::from_millis(0)));
-        headers.insert(name(header)?, HeaderValue::try_from(date).map_err(|error| wrong(header, error))?);
-    }
     Ok(headers)
 }
 
+/// The header with the first attempt's own instant, the same in every attempt, where the profile asks for it.
+pub(crate) fn first_sent(intent: &Intent) -> Result<Option<(HeaderName, HeaderValue)>, ClientError> {
+    let Carrier::Header { first_sent: Some(header), .. } = &intent.request.carrier else { return Ok(None) };
+    let Some(first) = intent.attempts.first() else { return Ok(None) };
+    let date = httpdate::fmt_http_date(UNIX_EPOCH + first.started_at.since(Timestamp::from_millis(0)));
+    let date = HeaderValue::try_from(date).map_err(|error| wrong(header, error))?;
+    Ok(Some((name(header)?, date)))
+}
+
 /// Only the credentials, for a question beside the action.
-pub(crate) fn credentials(intent: &Intent) -> Result<HeaderMap, ClientError> {
+pub(crate) fn credentials(request: &Request) -> Result<HeaderMap, ClientError> {
     let mut headers = HeaderMap::new();
-    for header in &intent.request.headers {
+    for header in &request.headers {
         if let Value::Secret(secret) = &header.value {
             headers.append(name(&header.name)?, resolved(&header.name, secret)?);
         }

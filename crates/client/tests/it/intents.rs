@@ -240,6 +240,22 @@ async fn patience_without_an_end_is_patience() {
 }
 
 #[tokio::test]
+async fn the_first_attempt_s_instant_travels_with_every_attempt() {
+    let place = Place::new();
+    let provider = Provider::new([lost(), answered(201, "made")]);
+    let client = place.client(&provider);
+    let mut wish = order("order-1");
+    wish.draft.profile.id = "oasis".to_owned();
+    for _ in 0..2 {
+        let _ = sent(&client, &wish).await;
+        place.clock.advance(MINUTE);
+    }
+    let dates: Vec<_> =
+        provider.sent().iter().map(|request| request.headers["repeatability-first-sent"].clone()).collect();
+    assert_eq!(dates, ["Fri, 15 Jan 2027 08:00:00 GMT"; 2]);
+}
+
+#[tokio::test]
 async fn an_intent_whose_contract_is_gone_is_not_sent() {
     let place = Place::new();
     let provider = Provider::new([answered(201, "made")]);
