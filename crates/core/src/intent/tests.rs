@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::*;
 use crate::identity::{Key, Scope};
 use crate::profile::{Carrier, Encoding, Executed};
+use crate::schedule::Backoff;
 use crate::time::Now;
 
 pub(super) const START: i64 = 1_700_000_000_000;
