@@ -15,7 +15,7 @@ use counterfoil_server::config::{SPAN_ACCEPTED, STORE_ACCEPTED, StorePlace, pars
 
 pub(crate) use self::intents::{
     IntentState, Intents, IntentsExport, IntentsList, IntentsPurge, IntentsRecover, IntentsResolve, IntentsResume,
-    IntentsShow,
+    IntentsShow, Pursued,
 };
 pub(crate) use self::profile::{Profile, ProfileFetch, ProfileList};
 pub(crate) use self::relay::Relay;

@@ -14,7 +14,7 @@ use counterfoil_core::{Error, Now};
 use counterfoil_store::sqlite::Missing;
 use counterfoil_store::{IntentStore, RecordStore as _, SqliteStore};
 
-use crate::args::{Intents, IntentsRecover, IntentsResume, JournalPlace};
+use crate::args::{Intents, IntentsRecover, IntentsResume, JournalPlace, Pursued};
 use crate::error::CliError;
 use crate::exit::Exit;
 use crate::send::interruptible;
@@ -47,27 +47,28 @@ async fn client(place: &JournalPlace, contract: Option<&str>) -> Result<(Arc<Sql
 }
 
 async fn resumed(resume: &IntentsResume) -> Result<Exit, CliError> {
-    let (store, client) = client(&resume.place, resume.profile.as_deref()).await?;
-    let intent = client.intent(&resume.name).await?;
+    let Pursued { place, name, printed, profile } = &resume.of;
+    let (store, client) = client(place, profile.as_deref()).await?;
+    let intent = client.intent(name).await?;
     let story = Story::new(&client);
     story.begins(&intent);
     let outcome = client.deliver(intent, resume.wait, &|progress| story.tells(&progress)).await?;
-    let told = Told { client: &client, place: &resume.place, printed: &resume.printed };
-    let exit = told.of(&resume.name, outcome, story.attempts()).await;
+    let exit = Told { client: &client, place, printed }.of(name, outcome, story.attempts()).await;
     store.close();
     exit
 }
 
 async fn recovered(recover: &IntentsRecover) -> Result<Exit, CliError> {
-    let (store, client) = client(&recover.place, recover.profile.as_deref()).await?;
+    let Pursued { place, name, printed, profile } = &recover.of;
+    let (store, client) = client(place, profile.as_deref()).await?;
     let ask = if recover.cancel { Ask::Cancel } else { Ask::LookUp };
-    let told = Told { client: &client, place: &recover.place, printed: &recover.printed };
-    let exit = match client.recover(&recover.name, ask).await {
-        Ok(outcome) => told.of(&recover.name, outcome, 1).await,
+    let told = Told { client: &client, place, printed };
+    let exit = match client.recover(name, ask).await {
+        Ok(outcome) => told.of(name, outcome, 1).await,
         Err(error @ ClientError::NoRecipe(_)) => {
-            let intent = as_of(client.intent(&recover.name).await?, client.now());
+            let intent = as_of(client.intent(name).await?, client.now());
             say(&intent, &error.to_string());
-            told.of(&recover.name, Outcome::of(&intent), 1).await
+            told.of(name, Outcome::of(&intent), 1).await
         }
         Err(error) => Err(error.into()),
     };

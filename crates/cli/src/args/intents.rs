@@ -78,9 +78,9 @@ pub(crate) struct IntentsShow {
     pub(crate) json: bool,
 }
 
+/// An intent that is gone on with, and how its outcome is printed.
 #[derive(Args, Debug)]
-#[command(after_help = crate::exit::TABLE)]
-pub(crate) struct IntentsResume {
+pub(crate) struct Pursued {
     #[command(flatten)]
     pub(crate) place: JournalPlace,
     /// What the action is called.
@@ -91,6 +91,13 @@ pub(crate) struct IntentsResume {
     /// The file of its profile, where that is not built in.
     #[arg(long, value_name = "FILE")]
     pub(crate) profile: Option<String>,
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = crate::exit::TABLE)]
+pub(crate) struct IntentsResume {
+    #[command(flatten)]
+    pub(crate) of: Pursued,
     /// How long to go on after the first attempt; 0s: one attempt.
     #[arg(long, value_name = "SPAN", default_value = "1m", value_parser = parse_age)]
     pub(crate) wait: Duration,
@@ -100,15 +107,7 @@ pub(crate) struct IntentsResume {
 #[command(after_help = crate::exit::TABLE)]
 pub(crate) struct IntentsRecover {
     #[command(flatten)]
-    pub(crate) place: JournalPlace,
-    /// What the action is called.
-    #[arg(value_parser = parse_name)]
-    pub(crate) name: Name,
-    #[command(flatten)]
-    pub(crate) printed: Printed,
-    /// The file of its profile, where that is not built in.
-    #[arg(long, value_name = "FILE")]
-    pub(crate) profile: Option<String>,
+    pub(crate) of: Pursued,
     /// Ask that it does not happen any more, instead of what became of it.
     #[arg(long)]
     pub(crate) cancel: bool,
