@@ -36,7 +36,7 @@ pub(super) const HELD: &str =
 impl IntentStore for SqliteStore {
     fn intent<'a>(&'a self, name: &'a Name) -> Answer<'a, Option<Intent>> {
         let name = name.clone();
-        Box::pin(self.inner.long(move |_, conn| select(conn, &name)))
+        Box::pin(self.inner.short(move |conn| select(conn, &name)))
     }
 
     fn put(&self, before: Option<u64>, intent: Intent) -> Answer<'_, Put> {

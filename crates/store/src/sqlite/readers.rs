@@ -144,16 +144,28 @@ impl Inner {
     }
 
     fn read_with(&self, loan: &Loan<'_>, identity: &Identity) -> Result<Seen, StoreError> {
-        let conn = loan.conn.as_ref().ok_or_else(super::recovery::closed)?;
-        self.refresh(conn)?;
-        let before = self.readers.finished.before();
-        let record = rows::select(conn, identity)?.map(Arc::new);
-        // A commit that failed meanwhile may have been seen.
-        self.trusted()?;
+        let (record, before) = self.lent(loan, |conn| {
+            let before = self.readers.finished.before();
+            Ok((rows::select(conn, identity)?.map(Arc::new), before))
+        })?;
         if let Some(record) = &record {
             self.readers.finished.keep(identity, record, before);
         }
         Ok(Seen { record, now: self.time.now() })
+    }
+
+    /// A read on a connection on loan, if it can be trusted.
+    fn lent<T>(
+        &self,
+        loan: &Loan<'_>,
+        read: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let conn = loan.conn.as_ref().ok_or_else(super::recovery::closed)?;
+        self.refresh(conn)?;
+        let answer = read(conn)?;
+        // A commit that failed meanwhile may have been seen.
+        self.trusted()?;
+        Ok(answer)
     }
 
     /// Reads, and waits for a connection where none is free.
@@ -162,13 +174,29 @@ impl Inner {
         if let Some(seen) = self.known(identity) {
             return Ok(seen);
         }
-        match self.loan(Patience::Bounded)? {
-            Some(loan) => self.read_with(&loan, identity),
-            None => Err(StoreError::not_applied(
+        self.read_with(&self.patient_loan()?, identity)
+    }
+
+    fn patient_loan(&self) -> Result<Loan<'_>, StoreError> {
+        self.loan(Patience::Bounded)?.ok_or_else(|| {
+            StoreError::not_applied(
                 ErrorKind::Busy,
                 "all reading connections are in use: try again, or allow more readers",
-            )),
+            )
+        })
+    }
+
+    /// A read of some microseconds: at once where a connection is free, as for records.
+    pub(super) async fn short<T: Send + 'static>(
+        self: &Arc<Self>,
+        read: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        self.trusted()?;
+        if let Some(loan) = self.loan(Patience::None)? {
+            return self.lent(&loan, read);
         }
+        let inner = Arc::clone(self);
+        blocking(move || inner.lent(&inner.patient_loan()?, read)).await
     }
 
     pub(super) async fn read(self: &Arc<Self>, identity: &Identity) -> Result<Seen, StoreError> {
