@@ -30,6 +30,30 @@ fn world() -> World {
     World { clock, store, gate }
 }
 
+/// One action of every kind: claimed, renewed, completed or released, and replayed.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+pub(crate) async fn every_way_through_the_gate(store: Arc<dyn RecordStore>, claim: fn(&str) -> Claim) -> Gate {
+    let gate = Gate::new(store).unwrap();
+    let mut permits = Vec::new();
+    for key in ["a", "b"] {
+        match gate.begin(&mut claim(key), &Policy::default()).await.unwrap() {
+            Begun::Execute(permit) => permits.push(permit),
+            other => panic!("{other:?}"),
+        }
+    }
+    for mut permit in permits {
+        gate.renew(&mut permit).await.unwrap().unwrap();
+        if permit.identity().key.as_str() == "a" {
+            gate.complete(&mut permit, &Receipt::new(201, "made")).await.unwrap();
+        } else {
+            gate.release(&mut permit).await.unwrap();
+        }
+    }
+    let replay = gate.begin(&mut claim("a"), &Policy::default()).await.unwrap();
+    assert!(matches!(replay, Begun::Replay { .. }));
+    gate
+}
+
 fn policy(effect: Effect) -> Policy {
     Policy { lease: LEASE, effect, ..Policy::default() }
 }

@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use counterfoil_core::{LeaseId, Policy, Receipt};
+use counterfoil_store::Begun;
 use counterfoil_store::mysql::mysql_async::{Conn, Opts, TxOpts};
 use counterfoil_store::mysql::trial::{Server, TestTime};
 use counterfoil_store::mysql::{MysqlStore, Options};
 use counterfoil_store::seam::{Note, NoteKind, Query, RecordStore as _};
-use counterfoil_store::{Begun, Gate};
 
 use super::{claim, identity};
+use crate::gate::every_way_through_the_gate;
 
 /// The server writes down each statement with its plan, those inside procedures too.
 const LOGGED: [&str; 6] = [
@@ -36,24 +37,7 @@ const FILLED: &str = "
 
 /// Everything that a store is asked for.
 async fn ask_everything(store: &Arc<MysqlStore>, url: &str) {
-    let gate = Gate::new(store.clone()).unwrap();
-    let mut permits = Vec::new();
-    for key in ["a", "b"] {
-        match gate.begin(&mut claim(key), &Policy::default()).await.unwrap() {
-            Begun::Execute(permit) => permits.push(permit),
-            other => panic!("{other:?}"),
-        }
-    }
-    for mut permit in permits {
-        gate.renew(&mut permit).await.unwrap().unwrap();
-        if permit.identity().key.as_str() == "a" {
-            gate.complete(&mut permit, &Receipt::new(201, "made")).await.unwrap();
-        } else {
-            gate.release(&mut permit).await.unwrap();
-        }
-    }
-    let replay = gate.begin(&mut claim("a"), &Policy::default()).await.unwrap();
-    assert!(matches!(replay, Begun::Replay { .. }));
+    let gate = every_way_through_the_gate(store.clone(), claim).await;
     let mut conn = Conn::new(Opts::from_url(url).unwrap()).await.unwrap();
     let mut tx = conn.start_transaction(TxOpts::default()).await.unwrap();
     for key in ["a", "c"] {

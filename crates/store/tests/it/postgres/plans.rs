@@ -6,15 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use counterfoil_core::intent::{Outbound, Recorded};
-use counterfoil_core::{Expiry, Policy, Receipt};
+use counterfoil_core::{Expiry, Policy};
 use counterfoil_store::intents::Put;
 use counterfoil_store::postgres::trial::{Server, TestTime};
 use counterfoil_store::postgres::{Options, PostgresStore};
 use counterfoil_store::seam::{Note, NoteKind, Query, RecordStore as _};
-use counterfoil_store::{Begun, Gate, IntentStore as _};
+use counterfoil_store::{Gate, IntentStore as _};
 
 use super::fence::{coupled, granted};
 use super::{claim, identity};
+use crate::gate::every_way_through_the_gate;
 use crate::intents;
 
 const LOGGED: [&str; 4] = [
@@ -64,24 +65,7 @@ async fn ask_for_intents(store: &PostgresStore) {
 
 /// Everything that a store is asked for.
 async fn ask_everything(store: Arc<PostgresStore>) {
-    let gate = Gate::new(store.clone()).unwrap();
-    let mut permits = Vec::new();
-    for key in ["a", "b"] {
-        match gate.begin(&mut claim(key), &Policy::default()).await.unwrap() {
-            Begun::Execute(permit) => permits.push(permit),
-            other => panic!("{other:?}"),
-        }
-    }
-    for mut permit in permits {
-        gate.renew(&mut permit).await.unwrap().unwrap();
-        if permit.identity().key.as_str() == "a" {
-            gate.complete(&mut permit, &Receipt::new(201, "made")).await.unwrap();
-        } else {
-            gate.release(&mut permit).await.unwrap();
-        }
-    }
-    let replay = gate.begin(&mut claim("a"), &Policy::default()).await.unwrap();
-    assert!(matches!(replay, Begun::Replay { .. }));
+    let gate = every_way_through_the_gate(store.clone(), claim).await;
     for unsettled_only in [true, false] {
         store.list(Query { unsettled_only, after: 50, limit: 20 }).await.unwrap();
     }
