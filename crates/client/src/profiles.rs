@@ -2,16 +2,15 @@
 //! What a contract means for an answer belongs to `core::profile`.
 
 mod answer;
-mod complaint;
 mod reader;
 
 use std::sync::LazyLock;
 
+use counterfoil_core::complaint::Pad;
+pub use counterfoil_core::complaint::{Complaint, Complaints};
 use counterfoil_core::profile::Profile;
 use toml::Table;
 
-use self::complaint::Pad;
-pub use self::complaint::{Complaint, Complaints};
 use self::reader::Section;
 
 /// The largest file that is read, in bytes.
@@ -62,23 +61,19 @@ pub fn text(id: &str) -> Option<&'static str> {
 /// # Errors
 /// All that is wrong at once, each with its path and what would be accepted.
 pub fn parse(text: &str) -> Result<Profile, Complaints> {
-    let pad = Pad::default();
+    let pad = Pad::about("the profile");
     if text.len() > FILE_BYTES_MAX {
         pad.add("", format!("{} bytes", text.len()), "a file of at most 256 KiB");
-        return Err(pad.into_complaints());
+        return pad.judge(None);
     }
     let table: Table = match text.parse() {
         Ok(table) => table,
         Err(error) => {
             let error: toml::de::Error = error;
             pad.add("", error.message().to_owned(), "TOML 1.1");
-            return Err(pad.into_complaints());
+            return pad.judge(None);
         }
     };
     let profile = reader::profile(&Section::root(&table, &pad));
-    let complaints = pad.into_complaints();
-    match profile {
-        Some(profile) if complaints.0.is_empty() => Ok(profile),
-        Some(_) | None => Err(complaints),
-    }
+    pad.judge(profile)
 }

@@ -11,6 +11,7 @@ pub mod action;
 pub mod child;
 pub mod claim;
 mod codec;
+pub mod complaint;
 pub mod error;
 pub mod fingerprint;
 pub mod identity;

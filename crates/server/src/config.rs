@@ -4,7 +4,6 @@
 //! middleware). Every setting is described in `docs/reference/config.md`, which a test compares with this.
 
 mod claims;
-mod complaint;
 mod cors;
 mod forward;
 mod limits;
@@ -22,11 +21,11 @@ mod url;
 use std::net::SocketAddr;
 
 use counterfoil_core::Effect;
+use counterfoil_core::complaint::Pad;
+pub use counterfoil_core::complaint::{Complaint, Complaints};
 use http::HeaderName;
 
 pub use self::claims::{ClaimName, Requirement, ScopePart};
-use self::complaint::Pad;
-pub use self::complaint::{Complaint, Complaints};
 pub use self::cors::Cors;
 pub use self::forward::{Forward, HostSent, Http, Roots, Tls};
 pub use self::limits::Limits;
@@ -138,7 +137,7 @@ impl Config {
         environment: &dyn Fn(&str) -> Option<String>,
         flags: &Flags,
     ) -> Result<Self, Complaints> {
-        let pad = Pad::default();
+        let pad = Pad::about("the configuration");
         let table = table(file.unwrap_or_default(), &pad);
         let whole = table.is_some();
         let table = table.unwrap_or_default();
@@ -146,11 +145,7 @@ impl Config {
             let outside = Outside { pad: &pad, environment, whole };
             read(&Section::root(&table, &pad), &outside, flags)
         };
-        let complaints = pad.into_complaints();
-        match config {
-            Some(config) if complaints.0.is_empty() => Ok(config),
-            Some(_) | None => Err(complaints),
-        }
+        pad.judge(config)
     }
 
     /// The effective configuration as a file, with where each value came from. Secrets are named and not shown.

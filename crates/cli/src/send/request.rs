@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use counterfoil_client::Wish;
-use counterfoil_core::intent::{BODY_BYTES_MAX, Draft, Header, ProfileRef, Secret, Value};
+use counterfoil_core::intent::{BODY_BYTES_MAX, Draft, Header, ProfileRef, Value};
 use counterfoil_core::profile::Profile;
 use http::Method;
 

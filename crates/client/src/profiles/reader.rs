@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use counterfoil_core::complaint::Pad;
 use counterfoil_core::identity::KEY_BYTES_MAX;
 use counterfoil_core::profile::{
     Advice, AfterWindow, Basis, Carrier, Confidence, Encoding, Format, Generator, KeyRule, Marker, Profile, Remembers,
@@ -13,7 +14,6 @@ use counterfoil_core::profile::{
 use toml::{Table, Value};
 
 use super::answer;
-use super::complaint::Pad;
 
 /// The most items of a list.
 const ITEMS_MAX: usize = 100;

@@ -8,8 +8,10 @@ fn paths(file: &str) -> Vec<String> {
     match parse(file) {
         Ok(_) => Vec::new(),
         Err(complaints) => {
-            assert!(complaints.0.iter().all(|complaint| !complaint.accepted.is_empty() && !complaint.fault.is_empty()));
-            complaints.0.into_iter().map(|complaint| complaint.path).collect()
+            assert!(
+                complaints.all.iter().all(|complaint| !complaint.accepted.is_empty() && !complaint.fault.is_empty())
+            );
+            complaints.all.into_iter().map(|complaint| complaint.path).collect()
         }
     }
 }

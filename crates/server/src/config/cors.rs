@@ -1,10 +1,10 @@
 //! `[cors]`: which pages of other origins may read answers that the upstream did not make. What is answered belongs to
 //! the middleware.
 
+use counterfoil_core::complaint::Pad;
 use http::{HeaderValue, Uri};
 use toml::Value;
 
-use super::complaint::Pad;
 use super::reader::{Section, text};
 use super::setting::Setting;
 use super::terms::bounded;

@@ -3,8 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
+use counterfoil_core::complaint::Pad;
+
 use super::Upstream;
-use super::complaint::Pad;
 use super::principal::{PEER_ACCEPTED, Peer};
 use super::reader::{Section, text};
 use super::setting::Setting;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::complaint::Pad;
+use counterfoil_core::complaint::Pad;
+
 use super::quantity::{SIZE_ACCEPTED, parse_size, print_size};
 use super::reader::Section;
 use super::setting::Setting;

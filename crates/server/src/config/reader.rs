@@ -4,9 +4,8 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
+use counterfoil_core::complaint::Pad;
 use toml::{Table, Value};
-
-use super::complaint::Pad;
 
 /// Settings that the blueprint names and this version does not have, by path without indices.
 const NOT_BUILT: [&str; 4] = ["console", "regions", "relay", "seal"];

@@ -3,7 +3,8 @@
 
 use std::fmt;
 
-use super::complaint::Pad;
+use counterfoil_core::complaint::Pad;
+
 use super::reader::Section;
 
 /// Where a value came from.
