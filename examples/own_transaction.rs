@@ -13,8 +13,8 @@ use std::io::Write as _;
 
 use counterfoil::store::mysql::mysql_async::prelude::Queryable as _;
 use counterfoil::store::mysql::{self, mysql_async};
-use counterfoil::store::postgres::{self, tokio_postgres};
-use counterfoil::store::sqlite::{self, rusqlite};
+use counterfoil::store::postgres::{self, Statement, tokio_postgres};
+use counterfoil::store::sqlite::{self, Executed, Origin, rusqlite};
 use counterfoil::store::{Begun, Ended};
 use counterfoil::{
     Asked, Claim, Effect, Gate, Identity, Key, MysqlStore, Operation, Policy, PostgresStore, Receipt, Rule, Scope,
@@ -32,7 +32,7 @@ const ORDER: &str = "INSERT INTO item_order (number, item) VALUES (7, 'pen')";
 async fn main() -> Result<(), Failed> {
     let mut arguments = std::env::args().skip(1);
     let (Some(driver), Some(place)) = (arguments.next(), arguments.next()) else {
-        return Err("say rusqlite, tokio-postgres, sqlx, sqlx-permit or mysql_async, then where".into());
+        return Err("say rusqlite, tokio-postgres, sqlx, sqlx-permit, statement or mysql_async, then where".into());
     };
     let identity = Identity::new(Scope::single_tenant(), Operation::new("create-order")?, Key::new(driver.clone())?);
     let mut claim = Claim::new(identity, Asked::bytes("order 7, a pen"), &Rule::bytes())?;
@@ -41,6 +41,7 @@ async fn main() -> Result<(), Failed> {
         "tokio-postgres" => with_tokio_postgres(&place, &mut claim).await?,
         "sqlx" => with_sqlx(&place, &mut claim).await?,
         "sqlx-permit" => with_a_permit(&place, &mut claim).await?,
+        "statement" => with_a_statement(&place, claim).await?,
         "mysql_async" => with_mysql_async(&place, &mut claim).await?,
         other => return Err(format!("{other} is none of them").into()),
     };
@@ -115,6 +116,21 @@ async fn with_sqlx(place: &str, claim: &mut Claim) -> Result<String, Failed> {
     must_be_written(&store.complete_in(&mut tx, &mut permit, &receipt()).await?)?;
     tx.commit().await?;
     Ok("made".to_owned())
+}
+
+/// No transaction of the application's own: claim, order and receipt are one statement to the server.
+async fn with_a_statement(place: &str, claim: Claim) -> Result<String, Failed> {
+    let store = PostgresStore::open(place, postgres::Options::default()).await?;
+    let (own, connection) = tokio_postgres::connect(place, tokio_postgres::NoTls).await?;
+    tokio::spawn(connection);
+    own.batch_execute(SCHEMA).await?;
+    let order = "WITH made AS (INSERT INTO item_order (number, item) VALUES (7, $1->>'item') RETURNING number)
+      SELECT 201, NULL, 'order ' || number || ' is made' FROM made";
+    match store.apply(claim, &Policy::default(), Statement::new(order, r#"{"item": "pen"}"#)).await? {
+        Executed::Done { origin: Origin::Fresh, .. } => Ok("made".to_owned()),
+        Executed::Done { receipt, .. } => Ok(format!("replayed {}", receipt.status)),
+        other => Err(format!("not made: {other:?}").into()),
+    }
 }
 
 /// The other style: claimed before, by the gate, and ended in the transaction that has the effect.

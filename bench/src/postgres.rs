@@ -16,7 +16,8 @@ use std::time::Instant;
 use counterfoil_core::Receipt;
 use counterfoil_store::postgres::tokio_postgres::Client;
 use counterfoil_store::postgres::trial::{Database, Server};
-use counterfoil_store::postgres::{Options as StoreOptions, PostgresStore};
+use counterfoil_store::postgres::{Options as StoreOptions, PostgresStore, Statement};
+use counterfoil_store::sqlite::Executed;
 use counterfoil_store::{Begun, Ended, Gate};
 
 use self::filled::Filled;
@@ -37,7 +38,8 @@ const FEW: u64 = 10_000;
 
 const BARE: &str = "one INSERT of a receipt, a connection each";
 const TEXTBOOK: &str = "BEGIN, SELECT, INSERT, INSERT, COMMIT";
-const INSIDE: &str = "ours, claim inside the transaction";
+const APPLY: &str = "ours, claim, effect and receipt as one statement";
+const INSIDE: &str = "ours, claim inside the caller's transaction";
 const CLAIMS: &str = "ours, claims";
 const COUPLED: &str = "ours, through the proxy, application with hold and settle";
 const SELECT: &str = "one SELECT of a receipt, a connection each";
@@ -78,7 +80,8 @@ pub(crate) fn table(options: &Options) -> Table {
         rows: vec![
             row(BARE, CALLERS, baseline::bare),
             row(TEXTBOOK, CALLERS, baseline::textbook),
-            row(INSIDE, CALLERS, inside).at_least(1.5, TEXTBOOK, CALLERS),
+            row(APPLY, CALLERS, apply).at_least(1.5, TEXTBOOK, CALLERS),
+            row(INSIDE, CALLERS, inside).beside(TEXTBOOK, CALLERS),
             row(CLAIMS, CALLERS, claims).at_least(0.9, BARE, CALLERS),
             row(CLAIMS, MANY_CALLERS, claims).beside(BARE, CALLERS),
             row(COUPLED, CALLERS, coupled).beside(TEXTBOOK, CALLERS),
@@ -197,6 +200,40 @@ async fn inside_caller(store: Arc<PostgresStore>, mut client: Client, window: Wi
         tally.note(&window, begun, did);
     }
     tally
+}
+
+/// Effect and receipt by one statement of the store's; what waits goes together.
+fn apply(options: &Options, shared: &Shared, callers: usize) -> Result<Sample, Fault> {
+    let database = shared.database()?;
+    let load = load::runtime()?.block_on(async {
+        let store = open(&database).await?;
+        let window = Window::begin(options);
+        let caller = || {
+            let (store, claims, mut keys) = (store.clone(), Claims::new(), Keys::new(Order::Time));
+            let (text, argument): (Arc<str>, String) = (baseline::APPLIED.into(), baseline::argument());
+            load::calls(window, move |_| {
+                let claim = claims.as_ref().map_err(ToString::to_string);
+                let claim = claim.and_then(|claims| {
+                    let claim = claims.claim(&keys.next().to_string()).map_err(|fault| fault.to_string())?;
+                    Ok((claim, claims.policy.clone()))
+                });
+                let (store, statement) = (store.clone(), Statement::new(text.clone(), argument.clone()));
+                async move {
+                    let (claim, policy) = match claim {
+                        Ok(claim) => claim,
+                        Err(why) => return Did::Failed(why),
+                    };
+                    match store.apply(claim, &policy, statement).await {
+                        Ok(Executed::Done { .. }) => Did::Done,
+                        Ok(other) => Did::Failed(format!("a fresh action was answered {other:?}")),
+                        Err(error) => ours::refused(&error),
+                    }
+                }
+            })
+        };
+        load::tasks(callers, window, Usage::own, caller).await
+    })?;
+    judged(&database, "effects", load)
 }
 
 /// Claims alone, as they come: what waits goes together.

@@ -28,6 +28,17 @@ pub(super) const TABLES: [&str; 2] = [
 pub(super) const EFFECT: &str = "INSERT INTO effects (tenant, operation, quantity) VALUES ($1, $2, $3) RETURNING id";
 pub(super) const EFFECT_VALUES: [&(dyn ToSql + Sync); 3] = [&TENANT, &OPERATION, &2_i32];
 
+/// The effect with its receipt, for a store that runs it as one statement.
+pub(super) const APPLIED: &str = "WITH made AS (
+  INSERT INTO effects (tenant, operation, quantity)
+  VALUES ($1->>'tenant', $1->>'operation', ($1->>'quantity')::integer) RETURNING id, quantity)
+  SELECT 201, NULL, json_build_object('effect_id', id, 'quantity', quantity)::text FROM made";
+
+/// What it is given.
+pub(super) fn argument() -> String {
+    format!("{{\"tenant\": \"{TENANT}\", \"operation\": \"{OPERATION}\", \"quantity\": 2}}")
+}
+
 const LOOK: &str = "SELECT fingerprint, result, expires_at FROM receipts
   WHERE tenant = $1 AND operation = $2 AND request_key = $3";
 const RECEIPT: &str = "INSERT INTO receipts (tenant, operation, request_key, fingerprint, result, expires_at)

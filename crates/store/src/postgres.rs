@@ -4,11 +4,13 @@
 //! transaction. PROTOCOL section 7 says what must be kept; each part has a file of its own. The statements that guard
 //! writes are in plain SQL files. No rule of records belongs here (core).
 
+mod apply;
 mod caller;
 mod claim;
 mod coupled;
 mod fault;
 mod intents;
+mod line;
 mod list;
 mod options;
 mod outbox;
@@ -16,6 +18,7 @@ mod place;
 mod pool;
 mod put;
 mod queue;
+mod reads;
 mod rows;
 mod schema;
 mod settlement;
@@ -36,10 +39,13 @@ use tokio::runtime::{Handle, Runtime};
 use tokio::time::Instant;
 use tokio_postgres::types::Type;
 
+use self::apply::Applying;
 use self::fault::Intent;
+use self::line::Line;
 use self::place::Place;
 use self::pool::{Lent, Param, Pool};
 use self::queue::Queue;
+use self::reads::Asked;
 use self::schema::Standing;
 use self::tls::Tls;
 use crate::error::{ErrorKind, StoreError};
@@ -47,6 +53,7 @@ use crate::pace::Pace;
 use crate::seam::{About, Answer, Listed, Note, Page, Query, RecordStore, Seen, Swap, Swapped, Swept};
 use crate::sqlite::{Migrated, Missing};
 
+pub use self::apply::{Statement, StatementFailed};
 pub use self::coupled::Effecting;
 pub use self::options::Options;
 pub use self::transaction::CallersTransaction;
@@ -79,6 +86,8 @@ struct Inner {
     pool: Arc<Pool>,
     pace: Pace,
     queue: Queue,
+    reads: Line<Asked>,
+    applying: Line<Applying>,
     /// The quarantine as the server told it last: claims are decided under it, and written only where it still stands.
     quarantine: Mutex<Option<Timestamp>>,
     /// The longest promise, in milliseconds, that the server was known to know.
@@ -145,6 +154,8 @@ impl PostgresStore {
             runtime,
             pool,
             queue: Queue::default(),
+            reads: Line::default(),
+            applying: Line::default(),
             quarantine: Mutex::new(quarantine),
             longest_ms: AtomicI64::new(longest_ms),
             closed: AtomicBool::new(false),
@@ -384,16 +395,15 @@ impl RecordStore for PostgresStore {
     }
 
     fn read<'a>(&'a self, identity: &'a Identity) -> Answer<'a, Seen> {
-        let (inner, identity) = (self.inner.clone(), identity.clone());
-        Box::pin(self.run(Intent::Reads, async move { list::read(&inner, &identity).await }))
+        Box::pin(async move { self.inner.read(identity.clone()).await })
     }
 
     fn swap(&self, swap: Swap) -> Answer<'_, Swapped> {
-        Box::pin(self.run(Intent::Writes, self.inner.clone().swap(swap, false)))
+        Box::pin(self.inner.clone().swap(swap, false))
     }
 
     fn try_swap(&self, swap: Swap) -> Answer<'_, Swapped> {
-        Box::pin(self.run(Intent::Writes, self.inner.clone().swap(swap, true)))
+        Box::pin(self.inner.clone().swap(swap, true))
     }
 
     fn takes_permits(&self) -> bool {

@@ -33,6 +33,7 @@ fn each_driver_makes_it_once() {
         ("tokio-postgres", "made"),
         ("sqlx", "made"),
         ("sqlx-permit", "made, with a permit"),
+        ("statement", "made"),
         ("mysql_async", "made"),
     ] {
         // Each in a database of its own, because order 7 exists once whatever the key.

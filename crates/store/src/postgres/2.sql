@@ -139,19 +139,16 @@ BEGIN
     RETURN int4send(octet_length(name_bytes)) || name_bytes || int4send(octet_length(value_bytes)) || value_bytes;
 END $$;
 
--- Writes the receipt in this transaction. Raises what is against it, so that nothing of the transaction commits.
---
--- The settlement, read by the store: format (1 byte, now 1), when, retention, refusal after it or -1 (8 bytes each), status,
+-- A receipt as the store reads it: format (1 byte, now 1), when, retention, refusal after it or -1 (8 bytes each), status,
 -- number of headers (4 each), for each its name and value with their lengths (4 each), the body, and the first 8 bytes of the
--- SHA-256 of all that.
-CREATE FUNCTION counterfoil.settle(permit text, status integer, headers jsonb, body bytea) RETURNS void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- SHA-256 of all that. Raises where no receipt can be.
+CREATE FUNCTION counterfoil.settlement(
+    at bigint, retention_ms bigint, refuse_ms bigint, status integer, headers jsonb, body bytea
+) RETURNS bytea
+LANGUAGE plpgsql IMMUTABLE AS $$
 #variable_conflict use_variable
 DECLARE
-    judged  record;
-    terms   record;
     written bytea;
-    now_ms  bigint;
 BEGIN
     IF status IS NULL OR status NOT BETWEEN 200 AND 599 THEN
         RAISE EXCEPTION USING ERRCODE = '22023', MESSAGE = 'the status is not between 200 and 599',
@@ -167,21 +164,33 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = '54000', MESSAGE = 'the receipt is too large',
             HINT = 'at most 100 headers of 64 KiB in all, and a body of 16 MiB';
     END IF;
+    written := '\x01'::bytea || int8send(at) || int8send(retention_ms) || int8send(coalesce(refuse_ms, -1))
+        || int4send(status) || int4send(jsonb_array_length(headers));
+    IF jsonb_array_length(headers) > 0 THEN
+        written := written || (SELECT string_agg(counterfoil.framed(h.header), ''::bytea ORDER BY h.place)
+            FROM jsonb_array_elements(headers) WITH ORDINALITY AS h (header, place));
+    END IF;
+    written := written || body;
+    RETURN written || substr(sha256(written), 1, 8);
+END $$;
+
+-- Writes the receipt in this transaction. Raises what is against it, so that nothing of the transaction commits.
+CREATE FUNCTION counterfoil.settle(permit text, status integer, headers jsonb, body bytea) RETURNS void
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_variable
+DECLARE
+    judged record;
+    now_ms bigint;
+BEGIN
     SELECT * INTO judged FROM counterfoil.judge(permit);
     IF judged.refusal IS NOT NULL THEN
         PERFORM counterfoil.refuse(judged.refusal, judged.digest);
     END IF;
     PERFORM counterfoil.be_durable();
     now_ms := counterfoil.clock();
-    SELECT r.retention_ms, r.refuse_ms INTO terms FROM counterfoil.record AS r WHERE r.id = judged.row_id;
-    written := '\x01'::bytea || int8send(now_ms) || int8send(terms.retention_ms) || int8send(coalesce(terms.refuse_ms, -1))
-        || int4send(status) || int4send(jsonb_array_length(headers))
-        || coalesce((SELECT string_agg(counterfoil.framed(h.header), ''::bytea ORDER BY h.place)
-            FROM jsonb_array_elements(headers) WITH ORDINALITY AS h (header, place)), ''::bytea)
-        || body;
     UPDATE counterfoil.record AS r
     SET version = r.version + 1, state = 3, expires_at = now_ms + r.retention_ms,
-        settlement = written || substr(sha256(written), 1, 8)
+        settlement = counterfoil.settlement(now_ms, r.retention_ms, r.refuse_ms, status, headers, body)
     WHERE r.id = judged.row_id;
     UPDATE counterfoil.held AS h SET settled = true
     WHERE h.xact = pg_current_xact_id() AND h.lease = judged.lease AND h.refusal IS NULL;

@@ -18,7 +18,7 @@ use tokio_postgres::{IsolationLevel, Transaction};
 use super::caller::Here;
 use super::fault::{self, Intent};
 use super::pool::{Lent, Param};
-use super::{Inner, PostgresStore, claim, list, put};
+use super::{Inner, PostgresStore, claim, put};
 use crate::error::{Applied, ErrorKind, StoreError};
 use crate::gate::{Begun, Ended};
 use crate::sqlite::{Executed, Origin};
@@ -107,7 +107,7 @@ impl Inner {
         F: for<'t> FnOnce(&'t mut Transaction<'_>) -> Effecting<'t, E> + Send,
     {
         // A replay writes nothing and takes no lock.
-        let seen = list::read(self, claim.identity()).await?;
+        let seen = self.read(claim.identity().clone()).await?;
         if let Step::Answer(begun) = within::judged(&mut claim, seen.record.as_deref(), seen.now) {
             return self.told(begun);
         }
@@ -181,7 +181,7 @@ impl Inner {
 
     /// Asks what a lost COMMIT came to. The transaction holds its identity's lock until it ends, so whoever gets that lock
     /// sees what it came to.
-    async fn ask_again<E>(
+    pub(super) async fn ask_again<E>(
         self: &Arc<Self>,
         identity: &Identity,
         lease: LeaseId,
@@ -218,7 +218,7 @@ impl Inner {
         let statement = "SELECT pg_try_advisory_xact_lock($1)";
         let rows = lent.query(Intent::Reads, DOING, statement, &parameters, deadline).await?;
         let free = rows.first().is_some_and(|row| row.get(0));
-        let seen = if free { Some(list::read_on(self, &mut lent, identity, deadline).await?) } else { None };
+        let seen = if free { Some(self.read_by(&mut lent, identity, deadline).await?) } else { None };
         if free {
             lent.query(Intent::Reads, DOING, "SELECT counterfoil.be_durable()", &[], deadline).await?;
             let ((scope, operation, key), lease) = (put::parts(identity), lease.as_bytes().as_slice());
@@ -230,7 +230,7 @@ impl Inner {
         Ok(seen.map(|seen| seen.record.map(Arc::unwrap_or_clone)))
     }
 
-    fn told<E>(&self, begun: Begun) -> Result<Executed<E>, StoreError> {
+    pub(super) fn told<E>(&self, begun: Begun) -> Result<Executed<E>, StoreError> {
         Ok(match begun {
             Begun::Replay { receipt, expires_at } => Executed::Done { receipt, expires_at, origin: Origin::Replayed },
             Begun::Mismatch => Executed::Mismatch,

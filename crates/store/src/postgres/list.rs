@@ -1,8 +1,6 @@
-//! Reads: the one that every claim begins with, and those for operators: pages, looking up, the history, figures.
+//! Reads for operators: pages, looking up, the history, figures.
 //!
-//! What does not belong here: writes, and what a record means (core).
-
-use std::sync::Arc;
+//! What does not belong here: the read that every claim begins with (`reads`), writes, and what a record means (core).
 
 use std::time::Duration;
 
@@ -18,7 +16,7 @@ use super::pool::{Lent, Param};
 use super::put::parts;
 use super::rows::{self, columns, get};
 use crate::error::{ErrorKind, StoreError};
-use crate::seam::{About, Listed, Note, NoteKind, Page, Query, Seen};
+use crate::seam::{About, Listed, Note, NoteKind, Page, Query};
 
 /// Rows of a page.
 const PAGE_ROWS_MAX: usize = 1000;
@@ -31,14 +29,6 @@ const NOTES_MAX: i64 = 100;
 
 /// Identities that a look-up reads at a time.
 const LOOK_ROWS: i64 = 10_000;
-
-/// One row always comes back: with the time, whether this server may be behind another, and what stands.
-pub(super) const READ: &str = concat!(
-    "SELECT counterfoil.clock(), pg_is_in_recovery(), ",
-    columns!(),
-    " FROM (SELECT 1) AS always LEFT JOIN counterfoil.record AS r
-      ON r.scope = $1 AND r.operation = $2 AND r.key = $3"
-);
 
 macro_rules! listed {
     ($where:literal) => {
@@ -69,34 +59,6 @@ const ABOUT: &str = "SELECT s.id, s.born_at, s.quarantine_before, s.longest_ms, 
   (SELECT count(*) FROM counterfoil.record) FROM counterfoil.store AS s";
 
 const CLOCK: &str = "SELECT counterfoil.clock()";
-
-/// Reads the newest committed record, on the primary only.
-pub(super) async fn read(inner: &Inner, identity: &Identity) -> Result<Seen, StoreError> {
-    let deadline = Instant::now() + inner.options.call_timeout;
-    let mut lent = inner.lend(deadline).await?;
-    read_on(inner, &mut lent, identity, deadline).await
-}
-
-/// The same on a connection that is lent already.
-pub(super) async fn read_on(
-    inner: &Inner,
-    lent: &mut Lent,
-    identity: &Identity,
-    deadline: Instant,
-) -> Result<Seen, StoreError> {
-    let (scope, operation, key) = parts(identity);
-    let parameters: [Param<'_>; 3] = [(&scope, Type::BYTEA), (&operation, Type::BYTEA), (&key, Type::BYTEA)];
-    let rows = lent.query(Intent::Reads, "a record could not be read", READ, &parameters, deadline).await?;
-    let row = rows.first().ok_or_else(nothing)?;
-    if get(row, 1)? {
-        let standby = "this server follows another and may be behind: connect to the primary";
-        return Err(StoreError::not_applied(ErrorKind::Unavailable, standby));
-    }
-    let at = rows::time(row, 0)?;
-    inner.pace.learn(at);
-    let record = rows::standing(row, 2).map_err(|error| rows::named(error, identity))?.map(Arc::new);
-    Ok(Seen { record, now: Now::at(at) })
-}
 
 fn nothing() -> StoreError {
     StoreError::not_applied(ErrorKind::Unavailable, "the database gave no answer to a read: try again")

@@ -20,9 +20,9 @@ pub struct Options {
     pub clock: Arc<dyn Clock>,
     /// The most connections of this process. Default 10; at least 1.
     pub connections: usize,
-    /// The most writes that one statement carries. Default 256; at least 1.
+    /// The most writes, or reads, that one statement carries. Default 256; at least 1.
     pub batch_max: usize,
-    /// The most writes that wait; beyond it a call is [`Busy`](crate::ErrorKind::Busy). Default 10,000.
+    /// The most writes that wait, and the most reads; beyond it a call is [`Busy`](crate::ErrorKind::Busy). Default 10,000.
     pub queue_max: usize,
     /// How long making a connection may take; of several hosts, each gets its share. Default 3 s.
     pub connect_timeout: Duration,

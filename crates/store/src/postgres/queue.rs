@@ -16,6 +16,9 @@ use super::{claim, fault, put};
 use crate::error::{ErrorKind, StoreError};
 use crate::seam::{New, Swap, Swapped};
 
+/// Statements of writes that are under way at once: more would make each carry less, and they only wait for the same disk.
+const LANES_MAX: usize = 4;
+
 /// One write and who waits for it.
 pub(super) struct Entry {
     pub(super) swap: Swap,
@@ -26,6 +29,17 @@ pub(super) struct Entry {
     pub(super) tries: u32,
     /// A row that somebody else has locked is not waited for.
     pub(super) skips: bool,
+}
+
+/// What is about one identity.
+pub(super) trait Names {
+    fn identity(&self) -> &Identity;
+}
+
+impl Names for Entry {
+    fn identity(&self) -> &Identity {
+        &self.swap.identity
+    }
 }
 
 impl Entry {
@@ -78,14 +92,14 @@ impl Queue {
 
 /// Takes at most `most`, one of each identity, in the order of identities, so that no two statements can wait for each
 /// other.
-fn distinct(waiting: &mut VecDeque<Entry>, most: usize) -> Vec<Entry> {
-    let mut taken: Vec<Entry> = Vec::new();
+pub(super) fn distinct<E: Names>(waiting: &mut VecDeque<E>, most: usize) -> Vec<E> {
+    let mut taken: Vec<E> = Vec::new();
     let mut seen: HashSet<Identity> = HashSet::new();
     let mut left = VecDeque::new();
     while taken.len() < most
         && let Some(entry) = waiting.pop_front()
     {
-        if seen.insert(entry.swap.identity.clone()) {
+        if seen.insert(entry.identity().clone()) {
             taken.push(entry);
         } else {
             left.push_back(entry);
@@ -93,20 +107,22 @@ fn distinct(waiting: &mut VecDeque<Entry>, most: usize) -> Vec<Entry> {
     }
     left.append(waiting);
     *waiting = left;
-    taken.sort_by(|one, other| one.swap.identity.cmp(&other.swap.identity));
+    taken.sort_by(|one, other| one.identity().cmp(other.identity()));
     taken
 }
 
 impl Inner {
-    /// Writes, and answers when the commit is known.
+    /// Writes, and answers when the commit is known. The write goes on where the caller is dropped.
     pub(super) async fn swap(self: Arc<Self>, swap: Swap, skips: bool) -> Result<Swapped, StoreError> {
         let (reply, answer) = oneshot::channel();
         let deadline = Instant::now() + self.options.call_timeout;
         self.enter(Entry { swap, reply, deadline, tries: 0, skips })?;
-        answer.await.unwrap_or_else(|_| {
+        let done = answer.await.unwrap_or_else(|_| {
             let lost = "the store's writer gave no answer: send the same write again";
             Err(StoreError::unknown(ErrorKind::Unknown, lost))
-        })
+        });
+        self.tell(done.as_ref().err());
+        done
     }
 
     /// Puts a write in line, and opens a lane for it where one is free.
@@ -130,7 +146,7 @@ impl Inner {
 
     /// One connection is left for reads, where there is more than one.
     fn lanes_max(&self) -> usize {
-        self.options.connections.saturating_sub(1).max(1)
+        self.options.connections.saturating_sub(1).clamp(1, LANES_MAX)
     }
 
     /// Puts a claim in line again whose identity was held.

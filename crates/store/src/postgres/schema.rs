@@ -13,10 +13,11 @@ use crate::error::{ErrorKind, StoreError};
 use crate::sqlite::Migrated;
 
 /// Each makes the schema of its position, counted from 1. Written once and never changed.
-pub(super) const MIGRATIONS: [&str; 3] = [include_str!("1.sql"), include_str!("2.sql"), include_str!("3.sql")];
+pub(super) const MIGRATIONS: [&str; 4] =
+    [include_str!("1.sql"), include_str!("2.sql"), include_str!("3.sql"), include_str!("4.sql")];
 
 /// The newest schema that this version knows.
-const NEWEST: i32 = 3;
+const NEWEST: i32 = 4;
 
 /// Held while the schema is changed, so that processes that start together change it once.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(1668247156, 0)";

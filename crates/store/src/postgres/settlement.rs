@@ -1,4 +1,4 @@
-//! What an application settled in its own transaction: the bytes that `counterfoil.settle` wrote, and the record that
+//! What an application settled in its own transaction: the bytes that `counterfoil.settlement` made, and the record that
 //! they make of the one before.
 //!
 //! What does not belong here: who may settle (core), and the function that wrote them (`2.sql`).
@@ -19,20 +19,7 @@ const CHECKSUM_BYTES: usize = 8;
 
 /// The record that a settlement makes of `before`.
 pub(super) fn settled(before: &Record, bytes: &[u8]) -> Result<Record, Error> {
-    match bytes.first() {
-        Some(&found) if found > FORMAT_NEWEST => return Err(Error::Newer { found, known: FORMAT_NEWEST }),
-        Some(1) => {}
-        Some(_) | None => return Err(Error::Corrupt("settlement format")),
-    }
-    let (fields, checksum) = bytes
-        .len()
-        .checked_sub(CHECKSUM_BYTES)
-        .map(|at| bytes.split_at(at))
-        .ok_or(Error::Corrupt("short settlement"))?;
-    if !Sha256::digest(fields).starts_with(checksum) {
-        return Err(Error::Corrupt("settlement checksum"));
-    }
-    let mut reader = Reader(fields.get(1..).unwrap_or_default());
+    let mut reader = Reader::checked(bytes)?;
     let at = Timestamp::from_millis(reader.i64()?);
     let retention = span(reader.i64()?)?;
     let expiry = match reader.i64()? {
@@ -44,6 +31,15 @@ pub(super) fn settled(before: &Record, bytes: &[u8]) -> Result<Record, Error> {
         .map_err(|_| Error::Corrupt("a settlement of what cannot be settled"))
 }
 
+/// The receipt of a settlement.
+pub(super) fn receipt(bytes: &[u8]) -> Result<Receipt, Error> {
+    let mut reader = Reader::checked(bytes)?;
+    for _ in ["when", "retention", "refusal"] {
+        reader.i64()?;
+    }
+    reader.receipt()
+}
+
 fn span(millis: i64) -> Result<Duration, Error> {
     u64::try_from(millis).map(Duration::from_millis).map_err(|_| Error::Corrupt("settlement span"))
 }
@@ -51,6 +47,24 @@ fn span(millis: i64) -> Result<Duration, Error> {
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
+    /// Behind the format, without the checksum.
+    fn checked(bytes: &'a [u8]) -> Result<Self, Error> {
+        match bytes.first() {
+            Some(&found) if found > FORMAT_NEWEST => return Err(Error::Newer { found, known: FORMAT_NEWEST }),
+            Some(1) => {}
+            Some(_) | None => return Err(Error::Corrupt("settlement format")),
+        }
+        let (fields, checksum) = bytes
+            .len()
+            .checked_sub(CHECKSUM_BYTES)
+            .map(|at| bytes.split_at(at))
+            .ok_or(Error::Corrupt("short settlement"))?;
+        if !Sha256::digest(fields).starts_with(checksum) {
+            return Err(Error::Corrupt("settlement checksum"));
+        }
+        Ok(Self(fields.get(1..).unwrap_or_default()))
+    }
+
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Error> {
         let (head, rest) = self.0.split_first_chunk::<N>().ok_or(Error::Corrupt("short settlement"))?;
         self.0 = rest;

@@ -1,6 +1,7 @@
 //! The PostgreSQL store on private servers: the public contract, and what only this store promises.
 //! Tests of private parts are beside them in `src`.
 
+mod apply;
 mod batch;
 mod commits;
 mod concluded;
