@@ -42,16 +42,9 @@ async fn sent(send: &Send) -> Result<Exit, CliError> {
     let store = journal::open(&send.place, Missing::Create).await?;
     let client = Client::new(store.clone(), Arc::new(Http::new()?)).with_profiles(vec![contract]);
     let told = Told { client: &client, place: &send.place, printed: &send.printed };
-    let exit = match client.write_down(&wish).await? {
-        Ok(intent) => {
-            let name = intent.request.name.clone();
-            let story = Story::new(&client);
-            story.begins(&intent);
-            let outcome = client.deliver(intent, send.wait, &|progress| story.tells(&progress)).await?;
-            told.of(&name, outcome, story.attempts()).await
-        }
-        Err(outcome) => told.of(&send.intent, outcome, 0).await,
-    };
+    let story = Story::new(&client);
+    let outcome = client.send_watched(&wish, send.wait, &|progress| story.tells(&progress)).await?;
+    let exit = told.of(story.name().unwrap_or(&send.intent), outcome, story.attempts()).await;
     store.close();
     exit
 }

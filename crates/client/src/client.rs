@@ -89,13 +89,24 @@ impl Client {
     /// # Errors
     /// [`ClientError`]; nothing was written down, or it is not known whether it was, and nothing may be sent.
     pub async fn write_down(&self, wish: &Wish) -> Result<Result<Intent, Outcome>, ClientError> {
+        match self.frozen(wish).await? {
+            Frozen::Stands(stands) => Ok(stands),
+            Frozen::New(fresh) => {
+                let intent = fresh.intent.clone();
+                Ok(self.put_down(&fresh, intent).await?.map_or_else(|stands| stands, Ok))
+            }
+        }
+    }
+
+    /// What `wish` is once it is frozen, or what stands under its name. Nothing is written.
+    pub(crate) async fn frozen(&self, wish: &Wish) -> Result<Frozen, ClientError> {
         let profile = self.profile(&wish.draft.profile.id)?;
         let key = wish.key.as_deref().map(|text| profile.key.lint(text)).transpose()?;
         let mut draft = wish.draft.clone();
         if wish.again {
             match self.further(&wish.draft.name).await? {
                 Further::New(name) => draft.name = name,
-                Further::Blocked => return Ok(Err(Outcome::Blocked)),
+                Further::Blocked => return Ok(Frozen::Stands(Err(Outcome::Blocked))),
             }
         }
         points::pass("client.before-journal");
@@ -104,18 +115,28 @@ impl Client {
             Some(key) => key.clone(),
             None => profile.key.draw(random()?, now),
         };
+        // Before the name is looked up: what cannot be frozen is refused whatever stands.
         let intent = draft.intent(&drawn, profile, wish.window, wish.attempt_limit, now)?;
-        let stands = match self.journal.find(&draft.name).await? {
-            Some(stands) => stands,
-            None => match self.journal.write_down(intent).await? {
-                Ok(written) => {
-                    points::pass("client.journalled");
-                    return Ok(Ok(written));
-                }
-                Err(stands) => stands,
-            },
-        };
-        Ok(same(stands, &draft, key.as_ref()))
+        Ok(match self.journal.find(&draft.name).await? {
+            Some(stands) => Frozen::Stands(same(stands, &draft, key.as_ref())),
+            None => Frozen::New(Fresh { intent, draft, key }),
+        })
+    }
+
+    /// Writes `intent`, which is the fresh one or what became of it, where nothing has its name. The inner `Err` is what
+    /// stands by now, and whether it is the same action.
+    pub(crate) async fn put_down(
+        &self,
+        fresh: &Fresh,
+        intent: Intent,
+    ) -> Result<Result<Intent, Result<Intent, Outcome>>, ClientError> {
+        Ok(match self.journal.write_down(intent).await? {
+            Ok(written) => {
+                points::pass("client.journalled");
+                Ok(written)
+            }
+            Err(stands) => Err(same(stands, &fresh.draft, fresh.key.as_ref())),
+        })
     }
 
     /// The name of a further action: `NAME#2` after `NAME`, and so on. The last one that is not settled is gone on
@@ -133,6 +154,21 @@ impl Client {
             last = Name::new(format!("{}#{number}", name.as_str()))?;
         }
     }
+}
+
+/// A wish, frozen.
+pub(crate) enum Frozen {
+    /// Nothing has its name.
+    New(Fresh),
+    /// This has, or it is something else.
+    Stands(Result<Intent, Outcome>),
+}
+
+/// A frozen wish that is not written down yet.
+pub(crate) struct Fresh {
+    pub(crate) intent: Intent,
+    draft: Draft,
+    key: Option<Key>,
 }
 
 enum Further {

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use counterfoil_core::intent::{End, Event, Intent, Request, Resolution, Said, State};
+use counterfoil_core::intent::{End, Event, Intent, Request, Resolution, Said, State, next};
 use counterfoil_core::profile::reading;
 use counterfoil_core::schedule::Jitter;
 use counterfoil_core::{LeaseId, Receipt, Timestamp};
@@ -12,7 +12,7 @@ use http::Uri;
 use http::header::{RETRY_AFTER, SET_COOKIE};
 use tokio::time::Instant;
 
-use crate::client::{Client, Wish, random};
+use crate::client::{Client, Frozen, Wish, random};
 use crate::error::ClientError;
 use crate::outcome::Outcome;
 use crate::recover::Ask;
@@ -29,6 +29,11 @@ const TELL_PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Progress<'a> {
+    /// It is written down now, or stood already.
+    Kept {
+        /// The intent.
+        intent: &'a Intent,
+    },
     /// An attempt is committed and goes out.
     Sending {
         /// The intent.
@@ -64,10 +69,64 @@ impl Client {
     /// # Errors
     /// [`ClientError`]; the same call goes on where it stopped.
     pub async fn send(&self, wish: &Wish, patience: Duration) -> Result<Outcome, ClientError> {
-        match self.write_down(wish).await? {
-            Ok(intent) => self.deliver(intent, patience, &unwatched).await,
+        self.send_watched(wish, patience, &unwatched).await
+    }
+
+    /// The same, and `watch` is told what goes on. A new intent is written down as its first attempt begins, in one
+    /// commit before the first byte.
+    ///
+    /// # Errors
+    /// [`ClientError`]; the same call goes on where it stopped.
+    pub async fn send_watched(
+        &self,
+        wish: &Wish,
+        patience: Duration,
+        watch: Watch<'_>,
+    ) -> Result<Outcome, ClientError> {
+        let give_up = after(patience);
+        let stands = match self.frozen(wish).await? {
+            Frozen::Stands(stands) => stands,
+            Frozen::New(fresh) => match self.first(&fresh.intent)? {
+                Some((begun, attempt)) => match self.put_down(&fresh, begun).await? {
+                    Ok(mut intent) => {
+                        watch(Progress::Kept { intent: &intent });
+                        let said = self.attempt(&mut intent, attempt, watch).await?;
+                        return self.go_on(intent, Some(said), give_up, watch).await;
+                    }
+                    Err(stands) => stands,
+                },
+                // Nothing can be sent now. It is written down, and `deliver` says why.
+                None => self.put_down(&fresh, fresh.intent.clone()).await?.map_or_else(|stands| stands, Ok),
+            },
+        };
+        match stands {
+            Ok(intent) => {
+                watch(Progress::Kept { intent: &intent });
+                self.go_on(intent, None, give_up, watch).await
+            }
             Err(outcome) => Ok(outcome),
         }
+    }
+
+    /// What a new intent is with its first attempt begun; `None`: none can begin now.
+    fn first(&self, intent: &Intent) -> Result<Option<(Intent, Attempt)>, ClientError> {
+        let Ok(request) = outgoing(&intent.request) else { return Ok(None) };
+        let (begin, lease, limit) = self.beginning(intent)?;
+        let step = next(intent, &begin, self.journal.now());
+        Ok(match (step.write, step.said) {
+            (Some(begun), Said::Send { attempt, .. }) => {
+                Some((begun, Attempt { number: attempt, lease, limit, request }))
+            }
+            _ => None,
+        })
+    }
+
+    /// The event by which an attempt begins. Its limit runs from before the commit, so that it ends no later than the
+    /// intent says.
+    fn beginning(&self, intent: &Intent) -> Result<(Event, LeaseId, Instant), ClientError> {
+        let lease = LeaseId::from_bytes(random()?);
+        let begin = Event::Begin { lease, holder: self.journal.store().holder() };
+        Ok((begin, lease, after(intent.terms.attempt_limit)))
     }
 
     /// Sends what was written down until its outcome is known, or until `patience` is over: then the answer says from
@@ -78,15 +137,24 @@ impl Client {
     ///
     /// # Errors
     /// [`ClientError`]; the intent stands as it stood, and the same call goes on with it.
-    pub async fn deliver(
+    pub async fn deliver(&self, intent: Intent, patience: Duration, watch: Watch<'_>) -> Result<Outcome, ClientError> {
+        self.go_on(intent, None, after(patience), watch).await
+    }
+
+    /// The loop, behind what was `said` already.
+    async fn go_on(
         &self,
         mut intent: Intent,
-        patience: Duration,
+        mut said: Option<Said>,
+        give_up: Instant,
         watch: Watch<'_>,
     ) -> Result<Outcome, ClientError> {
-        let give_up = after(patience);
         loop {
-            let until = match self.step(&mut intent, watch).await? {
+            let now = match said.take() {
+                Some(said) => said,
+                None => self.step(&mut intent, watch).await?,
+            };
+            let until = match now {
                 Said::Settled => return Ok(Outcome::of(&intent)),
                 Said::Overdue { .. } => return self.overdue(intent).await,
                 Said::Wait { until } => until,
@@ -116,18 +184,21 @@ impl Client {
         // First what can be missing: a reference that leads nowhere must not cost an attempt, nor an answer be one that
         // nobody can read.
         self.profile(&intent.request.profile.id)?;
-        let mut request = outgoing(&intent.request)?;
-        let lease = LeaseId::from_bytes(random()?);
-        let begin = Event::Begin { lease, holder: self.journal.store().holder() };
-        // From before the commit, so that it ends no later than the intent says.
-        let limit = after(intent.terms.attempt_limit);
+        let request = outgoing(&intent.request)?;
+        let (begin, lease, limit) = self.beginning(intent)?;
         let (said, begun) = self.journal.tell(intent.clone(), &begin).await?;
         *intent = begun;
         let Said::Send { attempt, .. } = said else { return Ok(said) };
+        self.attempt(intent, Attempt { number: attempt, lease, limit, request }, watch).await
+    }
+
+    /// Carries out an attempt that is committed.
+    async fn attempt(&self, intent: &mut Intent, attempt: Attempt, watch: Watch<'_>) -> Result<Said, ClientError> {
+        let Attempt { number, lease, limit, mut request } = attempt;
         if let Some((name, value)) = secret::first_sent(intent)? {
             request.headers.insert(name, value);
         }
-        watch(Progress::Sending { intent, attempt });
+        watch(Progress::Sending { intent, attempt: number });
         points::pass("client.before-wire");
         let heard = self.transport.send(request, limit).await;
         points::pass("client.answered");
@@ -200,6 +271,14 @@ impl Client {
         let event = Event::Resolved { version, verdict, who: who.to_owned(), why: why.to_owned() };
         self.journal.tell(intent, &event).await
     }
+}
+
+/// An attempt that may go out once it is committed.
+struct Attempt {
+    number: u32,
+    lease: LeaseId,
+    limit: Instant,
+    request: Outgoing,
 }
 
 fn outgoing(request: &Request) -> Result<Outgoing, ClientError> {

@@ -1,28 +1,35 @@
 //! What happens to an intent, told on standard error while it happens.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use counterfoil_client::{Client, Progress};
 use counterfoil_core::Timestamp;
-use counterfoil_core::intent::{ASSUMED_WINDOW, AttemptEnd, Intent, Promise, State};
+use counterfoil_core::intent::{ASSUMED_WINDOW, AttemptEnd, Intent, Name, Promise, State};
 
 use crate::{instant, print};
 
 /// One telling.
 pub(crate) struct Story<'a> {
     client: &'a Client,
+    name: OnceLock<Name>,
     attempts: AtomicU32,
     elsewhere: AtomicBool,
 }
 
 impl<'a> Story<'a> {
     pub(crate) const fn new(client: &'a Client) -> Self {
-        Self { client, attempts: AtomicU32::new(0), elsewhere: AtomicBool::new(false) }
+        Self { client, name: OnceLock::new(), attempts: AtomicU32::new(0), elsewhere: AtomicBool::new(false) }
     }
 
     /// How many attempts were made while it was told.
     pub(crate) fn attempts(&self) -> u32 {
         self.attempts.load(Ordering::Relaxed)
+    }
+
+    /// The name of what it is told of, once that is kept: a further action has another than was asked for.
+    pub(crate) fn name(&self) -> Option<&Name> {
+        self.name.get()
     }
 
     /// What stands before anything is done.
@@ -41,6 +48,10 @@ impl<'a> Story<'a> {
 
     pub(crate) fn tells(&self, progress: &Progress<'_>) {
         match progress {
+            Progress::Kept { intent } => {
+                self.name.get_or_init(|| intent.request.name.clone());
+                self.begins(intent);
+            }
             Progress::Sending { intent, attempt } => {
                 self.attempts.fetch_add(1, Ordering::Relaxed);
                 let request = &intent.request;
