@@ -264,6 +264,6 @@ impl Rounds {
 }
 
 /// Past the capture of a test's output, so that a run that hangs has told it, too.
-fn say(line: &str) {
+pub(super) fn say(line: &str) {
     writeln!(std::io::stderr(), "{line}").expect("somebody reads it");
 }

@@ -3,10 +3,7 @@
 //! The killed process is this test binary in a role: the same command, in a build that knows the points. What does not
 //! belong here: what an outcome means (`sends`).
 
-use std::{
-    path::Path,
-    process::{Child, Command, Stdio},
-};
+use std::process::{Child, Command, Stdio};
 
 use counterfoil_store::points;
 use rustix::process::Signal;
@@ -22,7 +19,7 @@ use super::{
 use crate::crash::process::{self, Over};
 
 /// How many are started at once.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 64;
 /// How often a receipt is looked for.
 const TRIES: usize = 500;
 /// The points that a command passes once the intent is settled.
@@ -127,21 +124,39 @@ fn interrupted_it_keeps_the_intent() {
     assert_eq!(upstream.calls(), 1);
 }
 
-#[test]
-fn many_at_once_with_one_name_are_one_order() {
-    let caller = Caller::new();
-    let arguments = caller.command("mug");
-    let start = |directory: &Path| -> Child {
+/// The commands of `all`, started at once; what each wrote to standard output.
+fn at_once(caller: &Caller, all: &[Vec<String>]) -> Vec<String> {
+    let start = |arguments: &Vec<String>| -> Child {
         let mut command = Command::new(counterfoil());
-        let command = alone(&mut command).arg("send").args(&arguments).current_dir(directory);
+        let command = alone(&mut command).arg("send").args(arguments).current_dir(caller.home.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command.spawn().expect("it starts")
     };
-    let started: Vec<Child> = (0..AT_ONCE).map(|_| start(caller.home.path())).collect();
-    for child in started {
+    let started: Vec<Child> = all.iter().map(start).collect();
+    let ended = started.into_iter().map(|child| {
         let output = child.wait_with_output().expect("it ends");
-        let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-        assert_eq!((output.status.code(), out.as_ref()), (Some(0), "{\"order_id\":1}"), "{err}");
-    }
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    });
+    ended.collect()
+}
+
+#[test]
+fn many_at_once_with_one_name_are_one_order() {
+    let caller = Caller::new();
+    let answers = at_once(&caller, &vec![caller.command("mug"); AT_ONCE]);
+    assert!(answers.iter().all(|answer| answer == "{\"order_id\":1}"), "{answers:?}");
     assert_eq!(caller.once("mug"), 1, "one of them sent it");
+}
+
+#[test]
+fn many_at_once_with_names_of_their_own_are_as_many_orders() {
+    let caller = Caller::new();
+    let products: Vec<String> = (0..AT_ONCE).map(|number| format!("mug-{number}")).collect();
+    at_once(&caller, &products.iter().map(|product| caller.command(product)).collect::<Vec<_>>());
+    for product in &products {
+        assert_eq!(caller.once(product), 1, "{product}");
+    }
+    let keys: std::collections::BTreeSet<String> = caller.way.passed().into_iter().map(|passed| passed.key).collect();
+    assert_eq!(keys.len(), AT_ONCE, "each has its own key");
 }
