@@ -8,13 +8,13 @@ use counterfoil_core::Timestamp;
 use counterfoil_core::intent::{self, Intent, Name, Outbound, Recorded};
 use counterfoil_core::profile::Profile;
 use tokio::time::Instant;
-use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::fault::Intent as Access;
 use super::list::clock;
 use super::pool::{Lent, Param};
 use super::rows::{self, get};
+use super::transaction::Cells;
 use super::{Inner, PostgresStore};
 use crate::error::StoreError;
 use crate::intents::{Due, INTENTS_MAX, IntentPage, IntentStore, Letter, Put, believed, named};
@@ -106,7 +106,7 @@ impl IntentStore for PostgresStore {
 }
 
 /// The intent whose guard and bytes are these columns.
-pub(super) fn stored(row: &Row, first: usize, name: &Name) -> Result<Intent, StoreError> {
+pub(super) fn stored(row: &impl Cells, first: usize, name: &Name) -> Result<Intent, StoreError> {
     believed(get(row, first)?, get(row, first + 1)?).map_err(|error| named(error, name))
 }
 

@@ -10,13 +10,14 @@ use counterfoil_core::profile::Profile;
 use counterfoil_core::{Error, Identity, Timestamp};
 use http::Method;
 use tokio::time::Instant;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
-use tokio_postgres::{Row, Transaction};
 
-use super::fault::{self, Intent as Access};
+use super::fault::Intent as Access;
 use super::intents::{select, stored};
 use super::pool::Param;
 use super::rows::{self, get};
+use super::transaction::CallersTransaction;
 use super::{Inner, PostgresStore};
 use crate::error::{ErrorKind, StoreError};
 use crate::intents::{INTENTS_MAX, Letter};
@@ -63,7 +64,7 @@ impl PostgresStore {
     /// Leaves an intent behind inside `tx`, which commits it together with what else it does, or nothing of it. A relay
     /// sends it then. The same intent again is found and not written twice; a name that stands for another one is told.
     ///
-    /// `tx` needs the rights to read and insert in `counterfoil.intent` and to read `counterfoil.store`.
+    /// `tx` is as in [`PostgresStore::begin_in`], and needs the rights to read and insert in `counterfoil.intent` and to read `counterfoil.store`.
     /// `synchronous_commit` is raised to `on` for this transaction where it is weaker.
     ///
     /// # Errors
@@ -72,20 +73,20 @@ impl PostgresStore {
     /// Whatever the error, roll `tx` back.
     pub async fn record_in(
         &self,
-        tx: &Transaction<'_>,
+        tx: impl CallersTransaction,
         outbound: &Outbound,
         profile: &Profile,
     ) -> Result<Recorded, StoreError> {
         let id = &self.inner.id;
         let intent = outbound.freeze(id, profile, self.inner.pace.now().at)?;
         let columns = Columns::of(&intent)?;
-        let in_transaction = |error| fault::failed(error, Access::Reads, DOING);
+        let mut tx = tx;
         let mut parameters = columns.parameters();
         parameters.push((id, Type::TEXT));
-        if !tx.query_typed(LEAVE, &parameters).await.map_err(in_transaction)?.is_empty() {
+        if !tx.rows(LEAVE, &parameters).await?.is_empty() {
             return Ok(Recorded::Written);
         }
-        let found = tx.query_typed(STANDS, &[(&columns.name, Type::TEXT)]).await.map_err(in_transaction)?;
+        let found = tx.rows(STANDS, &[(&columns.name, Type::TEXT)]).await?;
         let here = match found.first() {
             Some(row) => (get::<&str>(row, 0)? == id).then_some(row),
             None => None,

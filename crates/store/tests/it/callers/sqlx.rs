@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use counterfoil_core::intent::{Difference, Recorded};
 use counterfoil_core::{Claim, Receipt};
 use counterfoil_store::postgres::PostgresStore;
 use counterfoil_store::postgres::sqlx::postgres::PgConnectOptions;
@@ -13,6 +14,7 @@ use counterfoil_store::{Begun, Ended, Permit, StoreError};
 
 use super::postgres::{Place, QUARANTINES};
 use super::{Level, Shop, claim, on, policy};
+use crate::intents::{due, outbound, profile};
 
 struct OnSqlx(Place);
 
@@ -106,4 +108,28 @@ async fn through_a_pooler_in_transaction_mode() {
         tx.commit().await.unwrap();
     }
     assert_eq!(shop.orders(), "10");
+}
+
+/// An intent is left behind with the effect, or neither is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_intent_is_committed_by_the_caller_or_not_at_all() {
+    let shop = OnSqlx::new().await;
+    let (mut conn, store) = (shop.connect().await, shop.store());
+    let mail = outbound("order-1/mail", "{}", None);
+    let other = outbound("order-1/mail", "{\"other\": 1}", None);
+    for commits in [false, true] {
+        let mut tx = OnSqlx::start(&mut conn, Level::Usual).await;
+        OnSqlx::sends(&mut tx, "INSERT INTO orders VALUES ('1')").await;
+        assert_eq!(store.record_in(&mut tx, &mail, &profile()).await.unwrap(), Recorded::Written);
+        assert_eq!(store.record_in(&mut tx, &mail, &profile()).await.unwrap(), Recorded::Stands);
+        let taken = store.record_in(&mut tx, &other, &profile()).await.unwrap();
+        assert_eq!(taken, Recorded::Taken(vec![Difference::Body]));
+        if commits {
+            OnSqlx::commit(tx).await
+        } else {
+            OnSqlx::roll_back(tx).await
+        }
+        let left = due(store.as_ref(), 10).await.len();
+        assert_eq!((shop.orders() == "1", left == 1), (commits, commits));
+    }
 }
