@@ -191,7 +191,7 @@ fn message(outgoing: Outgoing, two: bool) -> Result<Request<Full<Bytes>>, String
 async fn whole(answer: Response<Incoming>) -> Result<Receipt, String> {
     let (head, mut body) = answer.into_parts();
     let mut kept = BytesMut::new();
-    let mut receipt = received(&head, Body::NotKept);
+    let mut receipt = received(head.status, &head.headers, Body::NotKept);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| format!("the answer {} broke off: {}", receipt.status, told(&error)))?;
         let Ok(data) = frame.into_data() else { continue };

@@ -66,8 +66,8 @@ pub enum LayerError<E> {
 /// that nothing was sent, so each of its errors counts as uncertain.
 #[derive(Clone)]
 pub struct IntentLayer {
-    journal: Arc<dyn IntentStore>,
-    patience: Duration,
+    pub(crate) journal: Arc<dyn IntentStore>,
+    pub(crate) patience: Duration,
 }
 
 impl IntentLayer {
@@ -127,7 +127,7 @@ where
     }
 }
 
-fn draft(intended: Intended, request: Request<Bytes>) -> Draft {
+pub(crate) fn draft(intended: Intended, request: Request<Bytes>) -> Draft {
     let (head, body) = request.into_parts();
     let headers = head.headers.iter();
     let headers =
@@ -143,7 +143,7 @@ fn draft(intended: Intended, request: Request<Bytes>) -> Draft {
     }
 }
 
-fn response(answer: Receipt) -> Result<Response<Bytes>, ClientError> {
+pub(crate) fn response(answer: Receipt) -> Result<Response<Bytes>, ClientError> {
     let wrong = |_| ClientError::Request(counterfoil_core::Error::Corrupt("an answer that was kept cannot be read"));
     let mut response = Response::builder().status(answer.status);
     for (name, value) in answer.headers.iter() {
@@ -178,7 +178,7 @@ where
             match timeout_at(until, service.oneshot(request)).await {
                 Ok(Ok(answer)) => {
                     let (head, body) = answer.into_parts();
-                    Heard::Answered(received(&head, Body::Kept(body)))
+                    Heard::Answered(received(head.status, &head.headers, Body::Kept(body)))
                 }
                 Ok(Err(error)) => Heard::Uncertain(error.to_string()),
                 Err(_) => Heard::Uncertain("no whole answer before the attempt's time limit".to_owned()),

@@ -7,8 +7,7 @@ use std::pin::Pin;
 use bytes::Bytes;
 use counterfoil_core::Receipt;
 use counterfoil_core::receipt::Body;
-use http::response::Parts;
-use http::{HeaderMap, Method, Uri};
+use http::{HeaderMap, Method, StatusCode, Uri};
 use tokio::time::Instant;
 
 /// The largest body of an answer that is kept, in bytes. A larger answer is an answer all the same, without its body.
@@ -51,8 +50,8 @@ pub trait Transport: Send + Sync {
 }
 
 /// An answer as it is read and kept: all of its headers, in their order.
-pub(crate) fn received(head: &Parts, body: Body) -> Receipt {
-    let headers = head.headers.iter();
-    let headers = headers.map(|(name, value)| (name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())));
-    Receipt { status: head.status.as_u16(), headers: headers.collect(), body }
+pub(crate) fn received(status: StatusCode, headers: &HeaderMap, body: Body) -> Receipt {
+    let headers =
+        headers.iter().map(|(name, value)| (name.as_str().to_owned(), Bytes::copy_from_slice(value.as_bytes())));
+    Receipt { status: status.as_u16(), headers: headers.collect(), body }
 }

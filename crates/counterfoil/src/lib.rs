@@ -79,6 +79,11 @@
 //!
 //! With [`Settings::publish_contract`] the layer also answers `GET /.well-known/idempotency` with what it promises.
 //!
+//! # Around a call
+//!
+//! The caller's half is the module `client`, with the feature of that name: a call is written down before its first attempt,
+//! and sent with one key until its outcome is known, through restarts and lost answers.
+//!
 //! For an API in any other language there is the proxy `counterfoil serve`, in the package `counterfoil-cli`.
 //!
 //! # Where things are
@@ -87,6 +92,8 @@
 //! nothing happens there), [`store`] (where records are kept) and [`middleware`] (the layer). What does not belong in
 //! this crate: any logic.
 
+#[cfg(feature = "client")]
+pub use counterfoil_client as client;
 pub use counterfoil_core as rules;
 pub use counterfoil_middleware as middleware;
 pub use counterfoil_store as store;

@@ -10,5 +10,6 @@ mod peer;
 mod provider;
 mod relay;
 mod strict;
+mod through_reqwest;
 mod transport;
 mod verdicts;
