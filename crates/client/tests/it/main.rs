@@ -7,6 +7,7 @@ mod doors;
 mod files;
 mod intents;
 mod peer;
+mod played;
 mod provider;
 mod relay;
 mod strict;

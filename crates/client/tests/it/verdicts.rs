@@ -11,7 +11,7 @@ use counterfoil_core::schedule::Jitter;
 use counterfoil_core::{LeaseId, Now, Receipt, Timestamp};
 use serde_json::{Map, Value};
 
-const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/verdicts.txt");
+pub(crate) const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/verdicts.txt");
 const DAY: Duration = Duration::from_hours(24);
 
 /// The least answer that a rule fits.
@@ -107,6 +107,12 @@ impl<'p> World<'p> {
         self.tell(&Event::Ended { lease, end, told, jitter: Jitter(0) });
     }
 
+    /// Somebody looks, so much later.
+    fn look_after(&mut self, span: Duration) {
+        self.now = self.now.plus(span);
+        self.tell(&Event::Look);
+    }
+
     /// The verdict on an answer.
     fn answer(&mut self, answer: &Receipt, told: Option<Duration>) -> String {
         let read = reading(answer, self.profile, self.intent.doubt.is_some());
@@ -135,11 +141,64 @@ fn span(span: Duration) -> String {
     format!("after {} ms", span.as_millis())
 }
 
-/// What happens on the way, and bare statuses that any layer in front may answer with.
-fn row(profile: &Profile, name: &str, step: &dyn Fn(&mut World<'_>) -> String) -> String {
+/// What a provider does to an attempt.
+#[derive(Clone)]
+pub(crate) enum Script {
+    /// Its reply is lost or truncated.
+    Lost,
+    /// Nothing of it is sent.
+    NotSent,
+    /// Its worker dies.
+    Died,
+    /// Its reply is lost, and nobody looks before the window is over.
+    Late,
+    /// It is answered, with that Retry-After.
+    Says(Receipt, Option<Duration>),
+}
+
+/// How long nobody looks.
+pub(crate) const LATE: Duration = Duration::from_hours(24 * 40);
+
+impl Script {
+    /// Plays it to an intent; the verdict.
+    fn play(&self, world: &mut World<'_>) -> String {
+        match self {
+            Self::Lost => world.end(End::Uncertain, None),
+            Self::NotSent => world.end(End::NotSent, None),
+            Self::Died => world.look_after(Duration::from_secs(60)),
+            Self::Late => {
+                world.end(End::Uncertain, None);
+                world.look_after(LATE);
+            }
+            Self::Says(answer, told) => return world.answer(answer, *told),
+        }
+        "-".to_owned()
+    }
+}
+
+/// What happens on the way, the answers of the contract, and bare statuses that any layer in front may answer with.
+pub(crate) fn scripts(profile: &Profile) -> Vec<(String, Script)> {
+    let on_the_way = [
+        ("lost or truncated reply", Script::Lost),
+        ("certainly not sent", Script::NotSent),
+        ("its worker died", Script::Died),
+        ("lost, and found after the window", Script::Late),
+        ("429, Retry-After past the window", Script::Says(Receipt::new(429, ""), Some(DAY * 60))),
+    ];
+    let mut all: Vec<_> = on_the_way.into_iter().map(|(name, script)| (name.to_owned(), script)).collect();
+    let answers =
+        profile.answers.iter().map(|rule| (format!("{}: {}", example(rule).status, rule.name), example(rule)));
+    let bare = [201, 307, 400, 401, 403, 404, 409, 422, 429, 500, 501, 502, 503, 504];
+    let bare = bare.map(|status| (format!("{status}, nothing else"), Receipt::new(status, "")));
+    let answers = answers.chain(spoken(profile)).chain(bare);
+    all.extend(answers.map(|(name, answer)| (name, Script::Says(answer, None))));
+    all
+}
+
+fn row(profile: &Profile, name: &str, script: &Script) -> String {
     let cell = |doubt: bool| {
         let mut world = World::new(profile, doubt);
-        let verdict = step(&mut world);
+        let verdict = script.play(&mut world);
         format!("{verdict} -> {}", world.state())
     };
     format!("  {name:<42} | {:<62} | {}\n", cell(false), cell(true))
@@ -161,36 +220,8 @@ fn table(profile: &Profile) -> String {
     };
     writeln!(text, "  window {window}; key in {carrier}").unwrap();
     writeln!(text, "  {:<42} | {:<62} | in doubt", "answer", "first attempt").unwrap();
-    for (name, end) in [("lost or truncated reply", End::Uncertain), ("certainly not sent", End::NotSent)] {
-        text += &row(profile, name, &|world| {
-            world.end(end.clone(), None);
-            "-".to_owned()
-        });
-    }
-    text += &row(profile, "its worker died", &|world| {
-        world.now = world.now.plus(Duration::from_secs(60));
-        world.tell(&Event::Look);
-        "-".to_owned()
-    });
-    text += &row(profile, "lost, and found after the window", &|world| {
-        world.end(End::Uncertain, None);
-        world.now = world.now.plus(DAY * 40);
-        world.tell(&Event::Look);
-        "-".to_owned()
-    });
-    text += &row(profile, "429, Retry-After past the window", &|world| {
-        world.answer(&Receipt::new(429, ""), Some(DAY * 60))
-    });
-    for rule in &profile.answers {
-        let name = format!("{}: {}", example(rule).status, rule.name);
-        text += &row(profile, &name, &|world| world.answer(&example(rule), None));
-    }
-    for (name, answer) in spoken(profile) {
-        text += &row(profile, &name, &|world| world.answer(&answer, None));
-    }
-    for status in [201, 307, 400, 401, 403, 404, 409, 422, 429, 500, 501, 502, 503, 504] {
-        text +=
-            &row(profile, &format!("{status}, nothing else"), &|world| world.answer(&Receipt::new(status, ""), None));
+    for (name, script) in scripts(profile) {
+        text += &row(profile, &name, &script);
     }
     text
 }
