@@ -4,7 +4,7 @@
 //! sent (a lost connection, a time-out, a server that goes down) leaves the write unknown. The server's own words never
 //! get into a message: they may hold a key.
 
-use mysql_async::{Error, ServerError};
+use mysql_async::{DriverError, Error, ServerError};
 
 use crate::error::{Applied, ErrorKind, StoreError};
 
@@ -121,6 +121,17 @@ pub(super) fn is_undone(error: &Error) -> bool {
     match error {
         Error::Server(told) => matches!(told.code, 1205 | 1213) || judged(told).is_some(),
         Error::Io(_) | Error::Driver(_) | Error::Other(_) | Error::Url(_) => false,
+    }
+}
+
+/// Whether the connection ended: by itself, or with the server's word that it goes down, or ended it for idleness or at
+/// somebody's command (1053, 1927, 4031).
+pub(super) fn is_gone(error: &Error) -> bool {
+    match error {
+        Error::Io(_) => true,
+        Error::Server(told) => matches!(told.code, 1053 | 1927 | 4031),
+        Error::Driver(told) => matches!(told, DriverError::ConnectionClosed | DriverError::PoolDisconnected),
+        Error::Other(_) | Error::Url(_) => false,
     }
 }
 

@@ -48,11 +48,11 @@ impl Pool {
             Ok(Err(_)) => return Err(closed()),
             Err(_) => return Err(fault::no_room()),
         };
-        let conn = match self.take_idle(deadline).await {
-            Some(conn) => conn,
-            None => self.connect(deadline).await?,
+        let (conn, rested) = match self.take_idle(deadline).await {
+            Some(conn) => (conn, true),
+            None => (self.connect(deadline).await?, false),
         };
-        Ok(Lent { conn: Some(conn), pool: self.clone(), in_transaction: false, is_whole: true, _room: room })
+        Ok(Lent { conn: Some(conn), pool: self.clone(), rested, in_transaction: false, is_whole: true, _room: room })
     }
 
     async fn take_idle(&self, deadline: Instant) -> Option<Conn> {
@@ -99,6 +99,8 @@ pub(super) fn closed() -> StoreError {
 pub(super) struct Lent {
     conn: Option<Conn>,
     pool: Arc<Pool>,
+    /// It was made for an earlier call, and nothing was sent for this one: the server may be gone, and another there.
+    rested: bool,
     in_transaction: bool,
     /// Its last statement was answered to the end, outside a transaction.
     is_whole: bool,
@@ -124,22 +126,36 @@ impl Lent {
     ) -> Result<Answered, Failed> {
         let parameters = if values.is_empty() { Params::Empty } else { Params::Positional(values) };
         self.is_whole = false;
-        let conn = self.conn.as_mut().ok_or_else(|| Failed::Other(closed()))?;
-        let sent = async {
-            let result = conn.exec_iter(statement, parameters).await?;
-            let affected = result.affected_rows();
-            Ok::<Answered, Error>(Answered { rows: result.collect_and_drop().await?, affected })
-        };
-        let (answer, answered) = match timeout_at(deadline, sent).await {
-            Err(_) => (Err(Failed::Other(fault::timed_out(intent, doing))), false),
-            Ok(Ok(answer)) => (Ok(answer), true),
-            Ok(Err(error)) => {
-                let undone = fault::is_undone(&error);
-                (Err(fault::failed(error, intent, doing)), undone)
-            }
+        let (answer, answered) = loop {
+            let again = self.may_be_sent_again(intent);
+            let conn = self.conn.as_mut().ok_or_else(|| Failed::Other(closed()))?;
+            let parameters = parameters.clone();
+            let sent = async {
+                let result = conn.exec_iter(statement, parameters).await?;
+                let affected = result.affected_rows();
+                Ok::<Answered, Error>(Answered { rows: result.collect_and_drop().await?, affected })
+            };
+            break match timeout_at(deadline, sent).await {
+                Err(_) => (Err(Failed::Other(fault::timed_out(intent, doing))), false),
+                Ok(Ok(answer)) => (Ok(answer), true),
+                Ok(Err(error)) if again && fault::is_gone(&error) => {
+                    self.conn = Some(self.pool.connect(deadline).await.map_err(Failed::Other)?);
+                    continue;
+                }
+                Ok(Err(error)) => {
+                    let undone = fault::is_undone(&error);
+                    (Err(fault::failed(error, intent, doing)), undone)
+                }
+            };
         };
         self.is_whole = answered && !self.in_transaction;
         answer
+    }
+
+    /// Whether what is sent next is sent once more on a new connection where this one proves to be gone: a statement
+    /// that only reads, as the first on a connection that rested.
+    fn may_be_sent_again(&mut self, intent: Intent) -> bool {
+        std::mem::take(&mut self.rested) && intent == Intent::Reads
     }
 
     /// The rows that a statement answers, of which nobody tries it again.
@@ -164,14 +180,21 @@ impl Lent {
         deadline: Instant,
     ) -> Result<(), StoreError> {
         self.is_whole = false;
-        let conn = self.conn.as_mut().ok_or_else(closed)?;
-        match timeout_at(deadline, conn.query_drop(statement)).await {
-            Err(_) => Err(fault::timed_out(intent, doing)),
-            Ok(Err(error)) => Err(fault::failed(error, intent, doing).told(doing)),
-            Ok(Ok(())) => {
-                self.is_whole = !self.in_transaction;
-                Ok(())
-            }
+        loop {
+            let again = self.may_be_sent_again(intent);
+            let conn = self.conn.as_mut().ok_or_else(closed)?;
+            break match timeout_at(deadline, conn.query_drop(statement)).await {
+                Err(_) => Err(fault::timed_out(intent, doing)),
+                Ok(Err(error)) if again && fault::is_gone(&error) => {
+                    self.conn = Some(self.pool.connect(deadline).await?);
+                    continue;
+                }
+                Ok(Err(error)) => Err(fault::failed(error, intent, doing).told(doing)),
+                Ok(Ok(())) => {
+                    self.is_whole = !self.in_transaction;
+                    Ok(())
+                }
+            };
         }
     }
 

@@ -76,6 +76,11 @@ pub(super) fn failed(error: tokio_postgres::Error, intent: Intent, doing: &str) 
     }
 }
 
+/// Whether nobody is there any more to say what became of a statement.
+pub(super) fn is_gone(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().is_none_or(|told| !is_undone(told))
+}
+
 /// The server says that the transaction was undone.
 pub(super) fn undone(code: &str, message: &str, doing: &str) -> StoreError {
     let (kind, next) = kind(code, message);

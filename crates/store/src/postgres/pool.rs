@@ -70,11 +70,11 @@ impl Pool {
             Ok(Err(_)) => return Err(closed()),
             Err(_) => return Err(fault::no_room()),
         };
-        let link = match self.take_idle() {
-            Some(link) => link,
-            None => self.connect(deadline).await?,
+        let (link, rested) = match self.take_idle() {
+            Some(link) => (link, true),
+            None => (self.connect(deadline).await?, false),
         };
-        Ok(Lent { link: Some(link), pool: self.clone(), in_transaction: false, is_whole: true, _place: place })
+        Ok(Lent { link: Some(link), pool: self.clone(), rested, in_transaction: false, is_whole: true, _place: place })
     }
 
     fn take_idle(&self) -> Option<Link> {
@@ -146,6 +146,8 @@ where
 pub(super) struct Lent {
     link: Option<Link>,
     pool: Arc<Pool>,
+    /// It was made for an earlier call, and nothing was sent for this one: the server may be gone, and another there.
+    rested: bool,
     in_transaction: bool,
     /// Its last statement was answered to the end, outside a transaction.
     is_whole: bool,
@@ -163,18 +165,26 @@ impl Lent {
         deadline: Instant,
     ) -> Result<Vec<Row>, StoreError> {
         self.is_whole = false;
-        let link = self.link.as_ref().ok_or_else(closed)?;
-        link.warned.store(false, Ordering::Release);
-        let (answer, answered) = match timeout_at(deadline, link.client.query_typed(statement, parameters)).await {
-            Err(_) => (Err(fault::timed_out(intent, doing)), false),
-            Ok(Ok(_)) if intent == Intent::Writes && link.warned.load(Ordering::Acquire) => {
-                (Err(fault::not_replicated(doing)), true)
-            }
-            Ok(Ok(rows)) => (Ok(rows), true),
-            Ok(Err(error)) => {
-                let undone = error.as_db_error().is_some_and(fault::is_undone);
-                (Err(fault::failed(error, intent, doing)), undone)
-            }
+        let (answer, answered) = loop {
+            // Only what reads, and is the first on a connection that rested: no effect can be in between.
+            let again = std::mem::take(&mut self.rested) && intent == Intent::Reads;
+            let link = self.link.as_ref().ok_or_else(closed)?;
+            link.warned.store(false, Ordering::Release);
+            break match timeout_at(deadline, link.client.query_typed(statement, parameters)).await {
+                Err(_) => (Err(fault::timed_out(intent, doing)), false),
+                Ok(Ok(_)) if intent == Intent::Writes && link.warned.load(Ordering::Acquire) => {
+                    (Err(fault::not_replicated(doing)), true)
+                }
+                Ok(Ok(rows)) => (Ok(rows), true),
+                Ok(Err(error)) if again && fault::is_gone(&error) => {
+                    self.link = Some(self.pool.connect(deadline).await?);
+                    continue;
+                }
+                Ok(Err(error)) => {
+                    let undone = error.as_db_error().is_some_and(fault::is_undone);
+                    (Err(fault::failed(error, intent, doing)), undone)
+                }
+            };
         };
         self.is_whole = answered && !self.in_transaction;
         answer

@@ -61,6 +61,16 @@ async fn a_lost_reply_is_recognised_as_our_own() {
     assert!(matches!(&again, Begun::Replay { receipt, .. } if receipt.status == 201), "{again:?}");
 }
 
+/// As after a restart of the server between two calls: what only reads is asked again, and nobody learns of it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_read_on_a_connection_that_rested_is_sent_once_more() {
+    let Behind { wire, store, place: _place, .. } = &behind(1).await;
+    assert_eq!(record(store.as_ref(), "a").await, None);
+    wire.lose_reply_of(identity("a").digest().as_bytes());
+    assert_eq!(record(store.as_ref(), "a").await, None);
+    wire.lost().await;
+}
+
 /// Transactions of this database that are open on the server, seen from outside.
 fn open_transactions(place: &Place) -> String {
     let statement = format!(
