@@ -12,7 +12,7 @@ use super::tree::{File, files, hold, seen};
 const PAGE: &str = "docs/reference/field-reports.md";
 const PROMISES: &str = "docs/reference/promises.md";
 
-/// Every report of the kinds that the page takes one by one.
+/// Every report of the kinds that the page takes one by one; the faults of callers are numbered without a gap.
 const REPORTS: [u16; 103] = [
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 22, 23, 24, 25, 27, 28, 29, 30, 31, 32, 33,
     34, 35, 36, 37, 38, 39, 41, 42, 43, 44, 45, 47, 49, 50, 51, 52, 53, 54, 55, 56, 58, 59, 60, 61, 62, 63, 64, 65, 66,
@@ -30,11 +30,11 @@ struct Row<'a> {
     here: &'a str,
 }
 
-/// `| [B07](target) | what went wrong | here |`; nothing where the line is no such row.
-fn row((index, line): (usize, &str)) -> Option<Row<'_>> {
+/// `| [B07](target) | what went wrong | here |`, or `| F07 | …`; nothing where the line is no such row.
+fn row(kind: char, (index, line): (usize, &str)) -> Option<Row<'_>> {
     let cells: Vec<&str> = line.trim().strip_prefix('|')?.trim_end_matches('|').split('|').map(str::trim).collect();
     let id = cells.first()?.trim_start_matches('[').split(']').next()?;
-    let report = id.strip_prefix('B')?.parse().ok()?;
+    let report = id.strip_prefix(kind)?.parse().ok()?;
     Some(Row { line: index + 1, report, here: cells.get(2).copied().unwrap_or_default() })
 }
 
@@ -46,22 +46,22 @@ fn tests(cell: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-fn accounted(page: &str, reports: &[u16]) -> Vec<String> {
-    let rows: Vec<Row<'_>> = page.lines().enumerate().filter_map(row).collect();
+fn accounted(page: &str, kind: char, reports: &[u16]) -> Vec<String> {
+    let rows: Vec<Row<'_>> = page.lines().enumerate().filter_map(|line| row(kind, line)).collect();
     let mut faults = Vec::new();
     for report in reports {
         let lines: Vec<String> =
             rows.iter().filter(|row| row.report == *report).map(|row| row.line.to_string()).collect();
         if lines.len() != 1 {
-            faults.push(format!("B{report:02} has {} rows: {}", lines.len(), lines.join(", ")));
+            faults.push(format!("{kind}{report:02} has {} rows: {}", lines.len(), lines.join(", ")));
         }
     }
     for Row { line, report, here } in rows {
         if !reports.contains(&report) {
-            faults.push(format!("{PAGE}:{line}: B{report:02} is not on the list"));
+            faults.push(format!("{PAGE}:{line}: {kind}{report:02} is not on the list"));
         }
         if tests(here).next().is_none() && !REASONS.iter().any(|reason| here.starts_with(reason)) {
-            faults.push(format!("{PAGE}:{line}: B{report:02} names neither a test nor a reason"));
+            faults.push(format!("{PAGE}:{line}: {kind}{report:02} names neither a test nor a reason"));
         }
     }
     faults
@@ -87,11 +87,42 @@ fn page<'f>(path: &str, files: &'f [File]) -> &'f str {
     files.iter().find(|file| file.path == path).map_or("", |file| file.text.as_str())
 }
 
+/// What the table of callers has a row for, by how each begins.
+const CALLERS: &str = "docs/reference/sdks.md";
+const CALLED: [&str; 9] = [
+    "| `counterfoil send` ",
+    "| stripe (Python) ",
+    "| stripe (Node) ",
+    "| axios-retry ",
+    "| reqwest-retry ",
+    "| `curl --retry 3 --retry-all-errors` ",
+    "| effect-ledger ",
+    "| DBOS ",
+    "| | reply lost | reply cut | 500 | 503 | lost, then 503 | 409 | 429 | killed | outage | run twice |",
+];
+
+fn missing<'r>(page: &str, rows: &[&'r str]) -> Vec<&'r str> {
+    rows.iter().copied().filter(|row| !page.lines().any(|line| line.starts_with(row))).collect()
+}
+
+#[test]
+fn every_caller_has_its_row() {
+    let files = files();
+    let gone = missing(page(CALLERS, &files), &CALLED);
+    assert!(gone.is_empty(), "print {CALLERS} by `./checks/sdks`: it lacks {gone:?}");
+    assert_eq!(missing("| a 1 |\n", &["| a ", "| b "]), ["| b "]);
+}
+
 #[test]
 fn every_report_is_accounted_for() {
     hold(
         "give each report one row: its tests, a reason, or what it waits for",
-        &accounted(page(PAGE, &files()), &REPORTS),
+        &accounted(page(PAGE, &files()), 'B', &REPORTS),
+    );
+    let callers: Vec<u16> = (1..=41).collect();
+    hold(
+        "give each fault of callers one row: its tests, a reason, or what it waits for",
+        &accounted(page(PAGE, &files()), 'F', &callers),
     );
 }
 
@@ -127,12 +158,12 @@ fn planted_faults_are_seen() {
         "| [B01](https://x.test/1) | it raced | [`one`](../../crates/a.rs), then [`two`](../../crates/a.rs) |\n";
     let second = "| B02 | it hung | Cannot occur: nothing waits |\n";
     let whole = format!("{head}{first}{second}");
-    assert!(accounted(&whole, &[1, 2]).is_empty());
-    seen("no row", &accounted(&format!("{head}{first}"), &[1, 2]), "B02 has 0 rows");
-    seen("two rows", &accounted(&format!("{whole}{second}"), &[1, 2]), "B02 has 2 rows: 4, 5");
-    seen("a row too many", &accounted(&whole, &[1]), ":4: B02 is not on the list");
+    assert!(accounted(&whole, 'B', &[1, 2]).is_empty());
+    seen("no row", &accounted(&format!("{head}{first}"), 'B', &[1, 2]), "B02 has 0 rows");
+    seen("two rows", &accounted(&format!("{whole}{second}"), 'B', &[1, 2]), "B02 has 2 rows: 4, 5");
+    seen("a row too many", &accounted(&whole, 'B', &[1]), ":4: B02 is not on the list");
     for empty in ["| B02 | it hung | it is fine |\n", "| B02 | Cannot occur: x |\n", "| B02 | [`one`](a.rs) | |\n"] {
-        seen(empty, &accounted(&format!("{head}{first}{empty}"), &[1, 2]), ":4: B02 names neither");
+        seen(empty, &accounted(&format!("{head}{first}{empty}"), 'B', &[1, 2]), ":4: B02 names neither");
     }
 
     let tree = |text: &str| [File::new("crates/a.rs", text), File::new("crates/b.md", "fn one() {} fn two() {}")];
