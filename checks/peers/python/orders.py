@@ -36,7 +36,9 @@ async def place(request: Request) -> Response:
     wrong = fault(order)
     if wrong:
         return JSONResponse({"error": wrong}, 400)
-    await asyncio.sleep(TAKES_SECONDS)
+    done = asyncio.Event()
+    asyncio.get_running_loop().call_later(TAKES_SECONDS, done.set)
+    await done.wait()
     path = request.url.path
     made[path] += 1
     placed = {"id": made[path], "product": order["product"], "quantity": order["quantity"]}
