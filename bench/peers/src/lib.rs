@@ -1,21 +1,25 @@
 //! The service that the layers of the peers are put around: a handler that counts, on a free port, until the standard
-//! input ends. The layers belong to the programs in `bin`.
+//! input ends. The bench measures it, and `checks/probed` probes it. The layers belong to the programs in `bin`.
 
 use std::io::Write as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::routing::post;
+use axum::routing::{get, post};
 use axum::serve::ListenerExt as _;
 use axum::{Json, Router};
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
 
+static ORDERS: AtomicU64 = AtomicU64::new(0);
+static REFUNDS: AtomicU64 = AtomicU64::new(0);
+
 #[derive(Deserialize)]
 struct Order {
+    #[serde(alias = "product")]
     item: String,
     quantity: i64,
 }
@@ -27,14 +31,29 @@ struct Placed {
     quantity: i64,
 }
 
-async fn place(State(count): State<Arc<AtomicU64>>, Json(order): Json<Order>) -> (StatusCode, Json<Placed>) {
+/// What is counted, and how long one takes.
+type Kind = (&'static AtomicU64, Duration);
+
+async fn place(State((count, takes)): State<Kind>, Json(order): Json<Order>) -> (StatusCode, Json<Placed>) {
+    if !takes.is_zero() {
+        tokio::time::sleep(takes).await;
+    }
     let id = count.fetch_add(1, Ordering::Relaxed) + 1;
     (StatusCode::CREATED, Json(Placed { id, item: order.item, quantity: order.quantity }))
 }
 
-/// The routes.
+/// The routes. An order takes `ORDER_MS` milliseconds, as one in a database would, or no time where that is not set.
 pub fn orders() -> Router {
-    Router::new().route("/orders", post(place)).with_state(Arc::new(AtomicU64::new(0)))
+    let takes = std::env::var("ORDER_MS").ok().and_then(|millis| millis.parse().ok()).unwrap_or_default();
+    let takes = Duration::from_millis(takes);
+    let made = |count: &'static AtomicU64| post(place).with_state((count, takes));
+    Router::new().route("/orders", made(&ORDERS)).route("/refunds", made(&REFUNDS))
+}
+
+/// How many orders there are, for whoever asks around the layers.
+pub fn counted(orders: Router) -> Router {
+    let count = || async { format!("{{\"count\":{}}}", ORDERS.load(Ordering::Relaxed)) };
+    orders.route("/orders", get(count))
 }
 
 /// Serves, and says where.

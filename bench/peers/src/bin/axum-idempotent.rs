@@ -29,5 +29,5 @@ async fn main() -> std::io::Result<()> {
                 .with_cookie_options(CookieOptions::build().name("session").max_age(3600).path("/")),
         )
         .layer(CookieManagerLayer::new());
-    counterfoil_bench_peers::serve(router).await
+    counterfoil_bench_peers::serve(counterfoil_bench_peers::counted(router)).await
 }

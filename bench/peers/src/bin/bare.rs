@@ -2,5 +2,5 @@
 
 #[tokio::main]
 async fn main() -> std::io::Result<()> {
-    counterfoil_bench_peers::serve(counterfoil_bench_peers::orders()).await
+    counterfoil_bench_peers::serve(counterfoil_bench_peers::counted(counterfoil_bench_peers::orders())).await
 }

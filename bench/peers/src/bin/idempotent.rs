@@ -6,5 +6,6 @@ use idempotent::middleware::IdempotencyLayer;
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let layer = IdempotencyLayer::new(MemoryStore::builder().try_build()?);
-    Ok(counterfoil_bench_peers::serve(counterfoil_bench_peers::orders().layer(layer)).await?)
+    let orders = counterfoil_bench_peers::orders().layer(layer);
+    Ok(counterfoil_bench_peers::serve(counterfoil_bench_peers::counted(orders)).await?)
 }

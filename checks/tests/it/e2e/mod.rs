@@ -24,6 +24,7 @@ mod outbox;
 mod outbox_kills;
 mod postgres;
 mod probe;
+mod probed;
 mod process;
 mod proxied;
 mod python;

@@ -41,6 +41,11 @@ impl Process {
         Self::spawn(command.stdin(Stdio::null()))
     }
 
+    /// The same for one that ends when its standard input does: that stays open as long as this.
+    pub(super) fn attended(command: &mut Command) -> Self {
+        Self::spawn(command.stdin(Stdio::piped()))
+    }
+
     /// Starts it with `listener` as its standard input: what connects already waits until it accepts. The command goes
     /// with it, so that the listener closes when the program ends.
     pub(super) fn listening(mut command: Command, listener: TcpListener) -> Self {

@@ -8,6 +8,7 @@ mod documents;
 mod imports;
 mod markers;
 mod packages;
+mod probed;
 mod purity;
 mod reports;
 mod sizes;
