@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use counterfoil_client::{Client, Http, profiles};
+use counterfoil_client::{Client, Http, Reach, profiles};
 use counterfoil_core::profile::Profile;
 use counterfoil_server::config::{FILE_BYTES_MAX, StorePlace};
 use counterfoil_store::sqlite::{Missing, Options};
@@ -28,7 +28,7 @@ pub(crate) async fn run(arguments: &Relay) -> Result<(), CliError> {
     let mut signals = Signals::catch()?;
     let place = settings::place(&arguments.place)?;
     let outbox = open(&place).await?;
-    let client = Client::new(outbox.intents(), Arc::new(transport)).with_profiles(own);
+    let client = Client::new(outbox.intents(), Arc::new(transport)).with_profiles(own).with_reach(reach(arguments));
     let relay = counterfoil_client::Relay::new(client).with_at_once(arguments.at_once.into());
     print::human(&format!("relaying {place}, {} at once", arguments.at_once));
     let ended = relayed(&relay, &mut signals).await;
@@ -99,6 +99,12 @@ impl Outbox {
             Self::Postgres(store) => store.close().await,
         }
     }
+}
+
+/// Whoever may write to the outbox chooses what is sent where: never with a secret that was not meant for it.
+fn reach(arguments: &Relay) -> Reach {
+    let reach = Reach::default().with_secrets(arguments.secret.clone());
+    if arguments.to.is_empty() { reach } else { reach.with_origins(arguments.to.clone()) }
 }
 
 fn profile(path: &Path) -> Result<Profile, CliError> {

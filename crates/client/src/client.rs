@@ -12,6 +12,7 @@ use crate::error::ClientError;
 use crate::journal::Journal;
 use crate::outcome::Outcome;
 use crate::profiles;
+use crate::reach::Reach;
 use crate::transport::Transport;
 
 /// Sends intents of one journal over one transport. Cheap to clone.
@@ -21,6 +22,7 @@ pub struct Client {
     pub(crate) transport: Arc<dyn Transport>,
     /// Contracts of the user's own, before those that are built in.
     own: Arc<[Profile]>,
+    pub(crate) reach: Arc<Reach>,
 }
 
 /// What a caller wants done once.
@@ -49,13 +51,20 @@ impl Wish {
 impl Client {
     /// A client of `journal`.
     pub fn new(journal: Arc<dyn IntentStore>, transport: Arc<dyn Transport>) -> Self {
-        Self { journal: Journal::new(journal), transport, own: Arc::default() }
+        Self { journal: Journal::new(journal), transport, own: Arc::default(), reach: Arc::default() }
     }
 
     /// The same client with contracts of its user's own; they come before those that are built in.
     #[must_use]
     pub fn with_profiles(mut self, profiles: impl Into<Arc<[Profile]>>) -> Self {
         self.own = profiles.into();
+        self
+    }
+
+    /// The same client, which sends and reads no further than `reach`, whatever stands in its journal.
+    #[must_use]
+    pub fn with_reach(mut self, reach: Reach) -> Self {
+        self.reach = Arc::new(reach);
         self
     }
 

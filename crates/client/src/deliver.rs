@@ -110,7 +110,7 @@ impl Client {
 
     /// What a new intent is with its first attempt begun; `None`: none can begin now.
     fn first(&self, intent: &Intent) -> Result<Option<(Intent, Attempt)>, ClientError> {
-        let Ok(request) = outgoing(&intent.request) else { return Ok(None) };
+        let Ok(request) = self.outgoing(&intent.request) else { return Ok(None) };
         let (begin, lease, limit) = self.beginning(intent)?;
         let step = next(intent, &begin, self.journal.now());
         Ok(match (step.write, step.said) {
@@ -181,15 +181,35 @@ impl Client {
         if matches!(intent.state, State::Settled { .. }) {
             return Ok(Said::Settled);
         }
-        // First what can be missing: a reference that leads nowhere must not cost an attempt, nor an answer be one that
-        // nobody can read.
-        self.profile(&intent.request.profile.id)?;
-        let request = outgoing(&intent.request)?;
         let (begin, lease, limit) = self.beginning(intent)?;
+        // What can be missing is asked for first: a reference that leads nowhere must not cost an attempt, nor an answer
+        // be one that nobody can read. Nor may it hide that nothing is to be sent.
+        let request = self.profile(&intent.request.profile.id).and_then(|_| self.outgoing(&intent.request));
+        let sends = matches!(next(intent, &begin, self.journal.now()).said, Said::Send { .. });
+        let request = if sends { Ok(request?) } else { request };
         let (said, begun) = self.journal.tell(intent.clone(), &begin).await?;
         *intent = begun;
         let Said::Send { attempt, .. } = said else { return Ok(said) };
-        self.attempt(intent, Attempt { number: attempt, lease, limit, request }, watch).await
+        match request {
+            Ok(request) => self.attempt(intent, Attempt { number: attempt, lease, limit, request }, watch).await,
+            // It became due in between.
+            Err(error) => {
+                let ended = self.ended(intent, lease, &Heard::NotSent(error.to_string()))?;
+                self.tell_end(intent, &ended).await?;
+                Err(error)
+            }
+        }
+    }
+
+    fn outgoing(&self, request: &Request) -> Result<Outgoing, ClientError> {
+        self.reach.allows(&request.origin, &request.headers)?;
+        let url: Uri = request.url().parse().map_err(|_| unreadable())?;
+        Ok(Outgoing {
+            method: request.method.clone(),
+            url,
+            headers: secret::headers(request)?,
+            body: request.body.clone(),
+        })
     }
 
     /// Carries out an attempt that is committed.
@@ -279,11 +299,6 @@ struct Attempt {
     lease: LeaseId,
     limit: Instant,
     request: Outgoing,
-}
-
-fn outgoing(request: &Request) -> Result<Outgoing, ClientError> {
-    let url: Uri = request.url().parse().map_err(|_| unreadable())?;
-    Ok(Outgoing { method: request.method.clone(), url, headers: secret::headers(request)?, body: request.body.clone() })
 }
 
 fn unreadable() -> ClientError {

@@ -28,6 +28,9 @@ pub enum ClientError {
         /// What is wrong, and what to do.
         why: String,
     },
+    /// The intent asks for a host or a secret that this client was not given; nothing was sent.
+    #[error("`{0}` is not among what may be sent to or read here: name it where this is started, or mend the intent")]
+    OutOfReach(String),
     /// The profile gives no way to ask what became of an action.
     #[error("profile `{0}` documents no way to ask: find out from the provider, then say it with `intents resolve`")]
     NoRecipe(String),

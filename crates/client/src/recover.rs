@@ -58,6 +58,7 @@ impl Client {
         let method =
             Method::from_bytes(question.method.as_bytes()).map_err(|_| wrong("the recipe's method is none"))?;
         let url: Uri = question.url.parse().map_err(|_| wrong("the recipe's URL is none"))?;
+        self.reach.allows(&intent.request.origin, &intent.request.headers)?;
         let mut headers = secret::credentials(&intent.request)?;
         if question.body.is_some() {
             headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::pin::pin;
 use std::time::Duration;
 
-use counterfoil_core::intent::{Intent, Name, Outbound, Recorded};
+use counterfoil_core::intent::{Intent, Name, Outbound, Recorded, origin};
 use counterfoil_store::intents::{INTENTS_MAX, Letter};
 use counterfoil_store::{ErrorKind, StoreError};
 use tokio::task::{Id, JoinError, JoinSet};
@@ -147,6 +147,11 @@ impl Relay {
             Ok(profile) => profile,
             Err(error) => return Ok(Err(error.to_string())),
         };
+        if let Err(error) =
+            origin(&draft.url).map_err(Into::into).and_then(|to| self.client.reach.allows(&to, &draft.headers))
+        {
+            return Ok(Err(error.to_string()));
+        }
         let outbound = Outbound::new(draft, parent);
         match self.client.journal.store().open_letter(letter.id, &outbound, profile).await {
             Ok(Recorded::Written | Recorded::Stands) => Ok(Ok(())),

@@ -26,7 +26,7 @@ pub use self::header::{Header, Secret, SecretSource, Value};
 pub use self::machine::{may_send, next};
 pub use self::outbound::{Outbound, Recorded};
 pub use self::request::{
-    BODY_BYTES_MAX, Difference, Draft, HEADERS_MAX, NAME_BYTES_MAX, Name, ProfileRef, Request, URL_BYTES_MAX,
+    BODY_BYTES_MAX, Difference, Draft, HEADERS_MAX, NAME_BYTES_MAX, Name, ProfileRef, Request, URL_BYTES_MAX, origin,
 };
 pub use self::terms::{ASSUMED_WINDOW, ATTEMPT_LIMIT, Deadline, MARGIN_MIN, Promise, Terms};
 

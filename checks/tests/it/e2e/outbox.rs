@@ -35,6 +35,12 @@ fn what_sql_recorded_is_sent_once_it_is_committed() {
         )
     };
     let mut first = relay(&database.url());
+    // With no right but this function, and a secret of the relay's own environment.
+    let stolen =
+        record("stolen", "ietf").replace(r#""application/json"]"#, r#""application/json"], ["x-token", "env:PATH"]"#);
+    assert_eq!(ask(&stolen), "t");
+    first.logs("`env:PATH` is not among what may be sent to or read here");
+    ask("DELETE FROM counterfoil.outbox");
     ask(&format!("BEGIN; {}; ROLLBACK", record("never", "ietf")));
     assert_eq!(ask(&record("mail-1", "ietf")), "t");
     assert_eq!(ask(&record("mail-2", "unheard-of")), "t");

@@ -269,6 +269,22 @@ async fn an_intent_whose_contract_is_gone_is_not_sent() {
     assert!(provider.keys().is_empty());
 }
 
+/// What nobody sends any more needs no secret, and its end is told whatever is missing.
+#[tokio::test]
+async fn a_secret_that_is_nowhere_does_not_hide_that_an_intent_is_overdue() {
+    let place = Place::new();
+    let client = place.client(&Provider::new([lost()]));
+    let mut wish = order("order-1");
+    let file = place.directory.path().join("token");
+    std::fs::write(&file, "t0p-s3cret").unwrap();
+    let secret = Secret::parse(&format!("Bearer file:{}", file.display())).unwrap();
+    wish.draft.headers.push(Header { name: "authorization".to_owned(), value: Value::Secret(secret) });
+    assert_eq!(word(&sent(&client, &wish).await), "uncertain");
+    std::fs::remove_file(&file).unwrap();
+    place.clock.advance(MINUTE * 60 * 24 * 60);
+    assert_eq!(word(&sent(&client, &wish).await), "overdue");
+}
+
 #[tokio::test]
 async fn a_secret_that_is_nowhere_costs_no_attempt() {
     let place = Place::new();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use counterfoil_client::{Client, Heard, Outgoing, Relay, Sending, Transport, profiles};
+use counterfoil_client::{Client, Heard, Outgoing, Reach, Relay, Sending, Transport, profiles};
 use counterfoil_core::intent::{Draft, Header, Name, Outbound, ProfileRef, Recorded, Secret, State, Value};
 use counterfoil_core::{Identity, Key, Operation, Receipt, Scope, Timestamp, child_key};
 use counterfoil_store::clock::TestClock;
@@ -256,4 +256,30 @@ async fn one_that_cannot_be_sent_does_not_hold_up_the_others() {
     until("the others are settled", async || settled(&store, 2).await).await;
     assert_eq!(running.end().await, 0);
     assert_eq!((provider.keys().len(), state(&store, "broken").await), (2, State::Ready));
+}
+
+/// Whoever writes to an outbox has the rights of its relay only as far as the relay was told.
+#[tokio::test]
+async fn what_is_out_of_reach_is_neither_read_nor_sent() {
+    let place = Place::new();
+    let store = place.open();
+    let provider = Provider::new([answered(201, "made")]);
+    let paths = ["meant", "not-meant"].map(|name| place.directory.path().join(name));
+    let with = |name: &str, place: usize| {
+        std::fs::write(&paths[place], "t0p-s3cret").unwrap();
+        let secret = Secret::parse(&format!("Bearer file:{}", paths[place].display())).unwrap();
+        Draft { headers: vec![Header { name: "authorization".to_owned(), value: Value::Secret(secret) }], ..mail(name) }
+    };
+    let elsewhere = Draft { url: "http://127.0.0.1:10/mails".to_owned(), ..mail("elsewhere") };
+    place.leave(&store, [elsewhere, with("not-meant", 1), with("meant", 0)]);
+    let meant = Secret::parse(&format!("file:{}", paths[0].display())).unwrap().source;
+    let reach = Reach::default().with_origins(vec!["http://127.0.0.1:9".to_owned()]).with_secrets(vec![meant]);
+    let client = Client::new(store.clone(), Arc::new(provider.clone())).with_reach(reach);
+    let running = Running::of(Relay::new(client).with_poll(POLL).with_at_once(1));
+    until("what is within reach is settled", async || settled(&store, 1).await).await;
+    assert_eq!(running.end().await, 0);
+    assert_eq!(provider.keys().len(), 1);
+    for name in ["elsewhere", "not-meant"] {
+        assert_eq!(state(&store, name).await, State::Ready, "{name}");
+    }
 }

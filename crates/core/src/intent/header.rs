@@ -57,6 +57,15 @@ pub enum SecretSource {
     File(String),
 }
 
+impl fmt::Display for SecretSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Env(name) => write!(f, "env:{name}"),
+            Self::File(path) => write!(f, "file:{path}"),
+        }
+    }
+}
+
 impl Secret {
     /// Reads `env:NAME` or `file:PATH`, alone or after one word and a space; `None` where it is no reference.
     #[must_use]

@@ -339,6 +339,14 @@ fn query(target: &str) -> &str {
     target.split_once('?').map_or("", |(_, query)| query)
 }
 
+/// Scheme, host and port of an absolute URL as a request keeps them: `https://api.example`.
+///
+/// # Errors
+/// [`Error::Request`] says why it is no URL that a request can have.
+pub fn origin(url: &str) -> Result<String, Error> {
+    split(url).map(|(origin, _)| origin)
+}
+
 /// Origin and target of an absolute URL.
 fn split(url: &str) -> Result<(String, String), Error> {
     if url.len() > URL_BYTES_MAX {
