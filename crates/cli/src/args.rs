@@ -9,6 +9,7 @@ mod send;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::journal::keeps_none;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use counterfoil_core::intent::Name;
 use counterfoil_server::config::{SPAN_ACCEPTED, STORE_ACCEPTED, StorePlace, parse_span};
@@ -116,9 +117,16 @@ pub(crate) struct Place {
 /// Which journal.
 #[derive(Args, Debug)]
 pub(crate) struct JournalPlace {
-    /// Where intents are kept: sqlite:PATH [default: counterfoil/intents.db in $XDG_STATE_HOME, else in ~/.local/state] [variable: COUNTERFOIL_JOURNAL].
+    /// Where intents are kept: sqlite:PATH or postgres://… [default: counterfoil/intents.db in $XDG_STATE_HOME, else in ~/.local/state] [variable: COUNTERFOIL_JOURNAL].
     #[arg(long, value_name = "JOURNAL", value_parser = parse_journal)]
-    pub(crate) journal: Option<PathBuf>,
+    pub(crate) journal: Option<StorePlace>,
+}
+
+impl JournalPlace {
+    /// The argument that names it to a further command, where it was named to this one.
+    pub(crate) fn further(&self) -> String {
+        self.journal.as_ref().map(|place| format!(" --journal {place}")).unwrap_or_default()
+    }
 }
 
 /// How an answer is printed.
@@ -256,14 +264,12 @@ fn parse_store(text: &str) -> Result<StorePlace, String> {
     StorePlace::parse(text).map_err(|fault| format!("{fault}; accepted: {STORE_ACCEPTED}"))
 }
 
-/// The file of a journal.
-pub(crate) fn parse_journal(text: &str) -> Result<PathBuf, String> {
-    let accepted = "accepted: sqlite:PATH";
+/// The place of a journal.
+pub(crate) fn parse_journal(text: &str) -> Result<StorePlace, String> {
+    let accepted = "accepted: sqlite:PATH or postgres://…";
     match StorePlace::parse(text) {
-        Ok(StorePlace::Sqlite(path)) => Ok(path),
-        Ok(StorePlace::Memory | StorePlace::Postgres(_) | StorePlace::Mysql(_)) => {
-            Err(format!("a journal is a file of the caller's own; {accepted}"))
-        }
+        Ok(place @ (StorePlace::Sqlite(_) | StorePlace::Postgres(_))) => Ok(place),
+        Ok(place @ (StorePlace::Memory | StorePlace::Mysql(_))) => Err(keeps_none(&place)),
         Err(fault) => Err(format!("{fault}; {accepted}")),
     }
 }

@@ -12,11 +12,11 @@ use counterfoil_client::{Ask, Client, ClientError, Http, Outcome};
 use counterfoil_core::intent::{Event, Intent, Name, next};
 use counterfoil_core::{Error, Now};
 use counterfoil_store::sqlite::Missing;
-use counterfoil_store::{IntentStore, RecordStore as _, SqliteStore};
 
 use crate::args::{Intents, IntentsRecover, IntentsResume, JournalPlace, Pursued};
 use crate::error::CliError;
 use crate::exit::Exit;
+use crate::journal::Journal;
 use crate::send::interruptible;
 use crate::send::outcome::Told;
 use crate::send::story::{Story, say};
@@ -39,28 +39,28 @@ pub(crate) async fn run(command: Intents) -> Result<Exit, CliError> {
 }
 
 /// The journal, and a client of it that sends over the network.
-async fn client(place: &JournalPlace, contract: Option<&str>) -> Result<(Arc<SqliteStore>, Client), CliError> {
+async fn client(place: &JournalPlace, contract: Option<&str>) -> Result<(Journal, Client), CliError> {
     let own = contract.map(profile::named).transpose()?;
-    let store = journal::open(place, Missing::Refuse).await?;
-    let client = Client::new(store.clone(), Arc::new(Http::new()?));
-    Ok((store, client.with_profiles(own.into_iter().collect::<Vec<_>>())))
+    let journal = journal::open(place, Missing::Refuse).await?;
+    let client = Client::new(journal.intents(), Arc::new(Http::new()?));
+    Ok((journal, client.with_profiles(own.into_iter().collect::<Vec<_>>())))
 }
 
 async fn resumed(resume: &IntentsResume) -> Result<Exit, CliError> {
     let Pursued { place, name, printed, profile } = &resume.of;
-    let (store, client) = client(place, profile.as_deref()).await?;
+    let (journal, client) = client(place, profile.as_deref()).await?;
     let intent = client.intent(name).await?;
     let story = Story::new(&client);
     story.begins(&intent);
     let outcome = client.deliver(intent, resume.wait, &|progress| story.tells(&progress)).await?;
     let exit = Told { client: &client, place, printed }.of(name, outcome, story.attempts()).await;
-    store.close();
+    journal.close().await;
     exit
 }
 
 async fn recovered(recover: &IntentsRecover) -> Result<Exit, CliError> {
     let Pursued { place, name, printed, profile } = &recover.of;
-    let (store, client) = client(place, profile.as_deref()).await?;
+    let (journal, client) = client(place, profile.as_deref()).await?;
     let ask = if recover.cancel { Ask::Cancel } else { Ask::LookUp };
     let told = Told { client: &client, place, printed };
     let exit = match client.recover(name, ask).await {
@@ -72,7 +72,7 @@ async fn recovered(recover: &IntentsRecover) -> Result<Exit, CliError> {
         }
         Err(error) => Err(error.into()),
     };
-    store.close();
+    journal.close().await;
     exit
 }
 
@@ -87,9 +87,10 @@ fn as_of(intent: Intent, now: Now) -> Intent {
 
 /// Goes through all intents as of now; `take` answers whether it wants more.
 async fn walk(
-    store: &SqliteStore,
+    journal: &Journal,
     mut take: impl FnMut(Result<Intent, Error>, Now) -> Result<bool, CliError>,
 ) -> Result<(), CliError> {
+    let store = journal.intents();
     let mut after = 0;
     loop {
         let page = store.intents(after, PAGE_ROWS).await?;
@@ -107,7 +108,8 @@ async fn walk(
 }
 
 /// The intent of that name, as of now.
-async fn found(store: &SqliteStore, name: &Name) -> Result<(Intent, Now), CliError> {
+async fn found(journal: &Journal, name: &Name) -> Result<(Intent, Now), CliError> {
+    let store = journal.intents();
     let found = store.intent(name).await?;
     let intent = found.ok_or_else(|| ClientError::NoIntent(name.as_str().to_owned()))?;
     let now = store.now();

@@ -6,28 +6,22 @@ use std::sync::Arc;
 
 use counterfoil_client::{Client, Http, Reach, profiles};
 use counterfoil_core::profile::Profile;
-use counterfoil_server::config::{FILE_BYTES_MAX, StorePlace};
-use counterfoil_store::sqlite::{Missing, Options};
-use counterfoil_store::{IntentStore, PostgresStore, SqliteStore, postgres};
+use counterfoil_server::config::FILE_BYTES_MAX;
 use tokio::sync::oneshot;
 
 use crate::args::Relay;
 use crate::error::CliError;
+use crate::journal::Journal;
 use crate::serve::Signals;
 use crate::{print, settings};
-
-/// An open outbox, to be closed in order.
-enum Outbox {
-    Sqlite(Arc<SqliteStore>),
-    Postgres(Arc<PostgresStore>),
-}
 
 pub(crate) async fn run(arguments: &Relay) -> Result<(), CliError> {
     let own = arguments.profile.iter().map(|path| profile(path)).collect::<Result<Vec<_>, _>>()?;
     let transport = Http::new().map_err(|error| CliError::Internal(error.to_string()))?;
     let mut signals = Signals::catch()?;
     let place = settings::place(&arguments.place)?;
-    let outbox = open(&place).await?;
+    // An outbox is made by whoever writes to it, or by `counterfoil migrate`.
+    let outbox = Journal::existing(&place).await?;
     let client = Client::new(outbox.intents(), Arc::new(transport)).with_profiles(own).with_reach(reach(arguments));
     let relay = counterfoil_client::Relay::new(client).with_at_once(arguments.at_once.into());
     print::human(&format!("relaying {place}, {} at once", arguments.at_once));
@@ -59,44 +53,6 @@ async fn relayed(relay: &counterfoil_client::Relay, signals: &mut Signals) -> Re
                     return Err(CliError::Internal(text.to_owned()));
                 }
             },
-        }
-    }
-}
-
-/// It must exist: an outbox is made by whoever writes to it, or by `counterfoil migrate`.
-async fn open(place: &StorePlace) -> Result<Outbox, CliError> {
-    match place {
-        StorePlace::Sqlite(path) => {
-            let path = path.clone();
-            let mut options = Options::default();
-            options.missing = Missing::Refuse;
-            let opening = tokio::task::spawn_blocking(move || SqliteStore::open(path, options));
-            let opened =
-                opening.await.map_err(|error| CliError::Internal(format!("opening was cut short: {error}")))?;
-            Ok(Outbox::Sqlite(opened?))
-        }
-        StorePlace::Postgres(database) => {
-            Ok(Outbox::Postgres(PostgresStore::open(database.url(), postgres::Options::default()).await?))
-        }
-        StorePlace::Mysql(_) | StorePlace::Memory => {
-            Err(CliError::Usage(format!("{place} keeps no intents; name sqlite:PATH or postgres://…")))
-        }
-    }
-}
-
-impl Outbox {
-    fn intents(&self) -> Arc<dyn IntentStore> {
-        match self {
-            Self::Sqlite(store) => store.clone(),
-            Self::Postgres(store) => store.clone(),
-        }
-    }
-
-    async fn close(self) {
-        match self {
-            // Beside the runtime: it waits for what is under way.
-            Self::Sqlite(store) => drop(tokio::task::spawn_blocking(move || store.close()).await),
-            Self::Postgres(store) => store.close().await,
         }
     }
 }

@@ -39,12 +39,12 @@ pub(crate) async fn interruptible(work: impl Future<Output = Result<Exit, CliErr
 async fn sent(send: &Send) -> Result<Exit, CliError> {
     let contract = profile::named(&send.profile)?;
     let wish = request::wish(send, &contract)?;
-    let store = journal::open(&send.place, Missing::Create).await?;
-    let client = Client::new(store.clone(), Arc::new(Http::new()?)).with_profiles(vec![contract]);
+    let journal = journal::open(&send.place, Missing::Create).await?;
+    let client = Client::new(journal.intents(), Arc::new(Http::new()?)).with_profiles(vec![contract]);
     let told = Told { client: &client, place: &send.place, printed: &send.printed };
     let story = Story::new(&client);
     let outcome = client.send_watched(&wish, send.wait, &|progress| story.tells(&progress)).await?;
     let exit = told.of(story.name().unwrap_or(&send.intent), outcome, story.attempts()).await;
-    store.close();
+    journal.close().await;
     exit
 }

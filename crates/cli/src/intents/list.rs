@@ -3,12 +3,14 @@
 use comfy_table::Table;
 use counterfoil_core::intent::Intent;
 use counterfoil_core::{Error, Now};
+use counterfoil_store::intents::{INTENTS_MAX, Letter};
 use counterfoil_store::sqlite::Missing;
 use serde_json::{Value, json};
 
 use super::{view, walk};
 use crate::args::{IntentState, IntentsExport, IntentsList};
 use crate::error::CliError;
+use crate::journal::Journal;
 use crate::send::story::window;
 use crate::{instant, journal, print};
 
@@ -31,7 +33,7 @@ fn matches(list: &IntentsList, row: &Result<Intent, Error>) -> bool {
 }
 
 pub(super) async fn list(list: &IntentsList) -> Result<(), CliError> {
-    let store = journal::open(&list.place, Missing::Refuse).await?;
+    let journal = journal::open(&list.place, Missing::Refuse).await?;
     let mut table = Table::new();
     let mut head = vec!["NAME", "STATE", "ATTEMPTS", "MADE", "WINDOW", "VERSION", "TO"];
     if list.show_key {
@@ -39,7 +41,7 @@ pub(super) async fn list(list: &IntentsList) -> Result<(), CliError> {
     }
     table.load_style(comfy_table::presets::NOTHING).set_header(head);
     let (mut count, mut more) = (0_usize, false);
-    walk(&store, |row, now| {
+    walk(&journal, |row, now| {
         if !matches(list, &row) {
             return Ok(true);
         }
@@ -56,7 +58,18 @@ pub(super) async fn list(list: &IntentsList) -> Result<(), CliError> {
         Ok(true)
     })
     .await?;
-    store.close();
+    for letter in kept(&journal).await? {
+        count += 1;
+        if list.json {
+            print::data(&kept_json(&letter).to_string())?;
+        } else {
+            let why = letter.refused.unwrap_or_default();
+            table.add_row(
+                [letter.name, "kept".to_owned()].into_iter().chain(std::iter::repeat_n("-".to_owned(), 4)).chain([why]),
+            );
+        }
+    }
+    journal.close().await;
     if list.json {
         return Ok(());
     }
@@ -100,16 +113,32 @@ fn json(row: &Result<Intent, Error>, now: Now, show_key: bool) -> Value {
     }
 }
 
+/// What applications left behind and no relay could take up, at most [`INTENTS_MAX`]. It is in every list, as what cannot
+/// be read is.
+async fn kept(journal: &Journal) -> Result<Vec<Letter>, CliError> {
+    let mut letters = journal.intents().letters(true, INTENTS_MAX).await?;
+    letters.retain(|letter| letter.refused.is_some());
+    Ok(letters)
+}
+
+fn kept_json(letter: &Letter) -> Value {
+    json!({ "name": letter.name, "state": "kept", "error": letter.refused })
+}
+
 pub(super) async fn export(export: &IntentsExport) -> Result<(), CliError> {
-    let store = journal::open(&export.place, Missing::Refuse).await?;
+    let journal = journal::open(&export.place, Missing::Refuse).await?;
     let mut count = 0_usize;
-    walk(&store, |row, now| {
+    walk(&journal, |row, now| {
         count += 1;
         print::data(&json(&row, now, export.show_key).to_string())?;
         Ok(true)
     })
     .await?;
-    store.close();
+    for letter in kept(&journal).await? {
+        count += 1;
+        print::data(&kept_json(&letter).to_string())?;
+    }
+    journal.close().await;
     print::human(&format!("{count} intents were exported"));
     Ok(())
 }

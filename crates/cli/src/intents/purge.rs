@@ -2,7 +2,6 @@
 
 use counterfoil_core::intent::{Intent, Name, State};
 use counterfoil_core::{Now, Timestamp};
-use counterfoil_store::IntentStore as _;
 use counterfoil_store::sqlite::Missing;
 use serde_json::json;
 
@@ -42,10 +41,10 @@ impl Left {
 }
 
 pub(super) async fn run(purge: &IntentsPurge) -> Result<(), CliError> {
-    let store = journal::open(&purge.place, Missing::Refuse).await?;
+    let journal = journal::open(&purge.place, Missing::Refuse).await?;
     let mut left = Left::default();
     let mut going: Vec<(Name, u64)> = Vec::new();
-    walk(&store, |row, now| {
+    walk(&journal, |row, now| {
         match row {
             Ok(intent) if left.lets_go(&intent, now.at.minus(purge.older_than), now) => {
                 going.push((intent.request.name.clone(), intent.version));
@@ -59,11 +58,11 @@ pub(super) async fn run(purge: &IntentsPurge) -> Result<(), CliError> {
     let mut purged = 0_usize;
     for (name, version) in going {
         // One that was written since is left.
-        if store.forget(&name, version).await? {
+        if journal.intents().forget(&name, version).await? {
             purged += 1;
         }
     }
-    store.close();
+    journal.close().await;
     let Left { unsettled, window, alarm, younger } = left;
     if purge.json {
         print::data(

@@ -16,13 +16,13 @@ pub(super) async fn run(resolve: &IntentsResolve) -> Result<(), CliError> {
         Some(file) => Resolution::Happened(file.as_deref().map(result::read).transpose()?),
         None => Resolution::DidNotHappen,
     };
-    let (store, client) = client(&resolve.place, None).await?;
+    let (journal, client) = client(&resolve.place, None).await?;
     let stored = client.intent(&resolve.name).await?;
     if matches!(stored.state, State::Settled { .. }) {
         return Err(refused(resolve, SETTLED));
     }
     let told = client.resolve(stored, resolve.version, verdict.clone(), &resolve.who, &resolve.why).await;
-    store.close();
+    journal.close().await;
     let (said, intent) = told?;
     match said {
         Said::Settled if is_mine(&intent, resolve) => {}

@@ -13,9 +13,9 @@ use crate::send::story::window;
 use crate::{instant, journal, print};
 
 pub(super) async fn run(show: &IntentsShow) -> Result<(), CliError> {
-    let store = journal::open(&show.place, Missing::Refuse).await?;
-    let (intent, now) = found(&store, &show.name).await?;
-    store.close();
+    let journal = journal::open(&show.place, Missing::Refuse).await?;
+    let (intent, now) = found(&journal, &show.name).await?;
+    journal.close().await;
     if show.json {
         return print::data(&Value::Object(view::json(&intent, now, show.show_key)).to_string());
     }
@@ -109,8 +109,7 @@ fn further(intent: &Intent, place: &JournalPlace) -> String {
     if !in_doubt {
         return String::new();
     }
-    let journal = place.journal.as_ref().map(|path| format!(" --journal sqlite:{}", path.display()));
-    let rest = format!("{}{}", quoted(intent.request.name.as_str()), journal.unwrap_or_default());
+    let rest = format!("{}{}", quoted(intent.request.name.as_str()), place.further());
     let resolve = format!("counterfoil intents resolve {rest} --version {}", intent.version);
     let mut text = "\n".to_owned();
     if matches!(intent.state, State::Uncertain { .. }) {

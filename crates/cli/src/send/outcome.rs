@@ -40,9 +40,8 @@ impl Told<'_> {
 
     /// A further command on the same journal.
     fn command(&self, words: &str, intent: &Intent) -> String {
-        let journal = self.place.journal.as_ref().map(|path| format!(" --journal sqlite:{}", path.display()));
         let name = quoted(intent.request.name.as_str());
-        format!("`counterfoil intents {words} {name}{}`", journal.unwrap_or_default())
+        format!("`counterfoil intents {words} {name}{}`", self.place.further())
     }
 
     /// How to find out without another attempt: by a recipe of the profile, else by a person.

@@ -26,7 +26,7 @@ fn what_cannot_be_kept_is_refused_and_not_written_down() {
         (&["--key", "card 4111 1111 1111 1111", NOWHERE], "key"),
         (&["--profile", "strype", NOWHERE], "is no built-in profile and no file"),
         (&["-d", "@missing.json", NOWHERE], "@missing.json"),
-        (&["--journal", "memory:", NOWHERE], "accepted: sqlite:PATH"),
+        (&["--journal", "memory:", NOWHERE], "keeps no intents; name sqlite:PATH or postgres"),
         (&["--max-time", "0", NOWHERE], "seconds from 0.001 to 3600"),
         (&["--json", "{}", "-d", "a=1", NOWHERE], "cannot be used with"),
         (&["orders"], "URL"),
