@@ -59,7 +59,7 @@ async fn ask(ask: &Ask) -> Result<(), CliError> {
             Kind::Html => report::page(std::slice::from_ref(&run)),
             Kind::Json => report::json(&run)?,
             Kind::Junit => report::junit(&run),
-            Kind::Sheet => report::Sheet::of(&run).to_toml()?,
+            Kind::Sheet => report::Sheet::of(&run).with_documented(&settings.documented).to_toml()?,
             Kind::Lines => report::lines(&run)?,
         };
         write(&report.path, &text)?;

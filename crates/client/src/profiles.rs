@@ -3,6 +3,7 @@
 
 mod answer;
 mod reader;
+mod sheet;
 
 use std::sync::LazyLock;
 
@@ -56,7 +57,8 @@ pub fn text(id: &str) -> Option<&'static str> {
     FILES.iter().find(|(name, _)| *name == id).map(|(_, text)| *text)
 }
 
-/// Reads a profile file. Nothing in it is passed over: an unknown setting is a fault.
+/// Reads a profile file. Nothing in it is passed over: an unknown setting is a fault. A contract sheet of `counterfoil
+/// probe` is read as the profile that follows from it.
 ///
 /// # Errors
 /// All that is wrong at once, each with its path and what would be accepted.
@@ -73,6 +75,14 @@ pub fn parse(text: &str) -> Result<Profile, Complaints> {
             pad.add("", error.message().to_owned(), "TOML 1.1");
             return pad.judge(None);
         }
+    };
+    let table = if sheet::is(&table) {
+        match sheet::profile(&table, &pad) {
+            Some(profile) => profile,
+            None => return pad.judge(None),
+        }
+    } else {
+        table
     };
     let profile = reader::profile(&Section::root(&table, &pad));
     pad.judge(profile)

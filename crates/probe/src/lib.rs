@@ -33,5 +33,5 @@ pub use exchange::{Answer, Exchange};
 pub use fact::Value;
 pub use probe::{Plan, Probe};
 pub use run::{CaseResult, FailOn, Run};
-pub use settings::Settings;
+pub use settings::{Documented, Settings};
 pub use verdict::{Severity, Verdict};

@@ -74,6 +74,9 @@ pub struct Probe {
     url: String,
 }
 
+/// The field of the sheet that says whether the key was honoured where it stood.
+const REPLAYED: &str = "replay.is";
+
 impl Probe {
     /// Judges the settings and chooses the cases, with those that they depend on.
     ///
@@ -276,6 +279,10 @@ impl Probe {
         };
         let sheet = case.sheet.iter().filter(|_| judgement.verdict.is_answer());
         let sheet = sheet.filter_map(|(field, fact)| Some((field.clone(), one_value(facts.get(fact)?)?)));
+        let mut sheet: BTreeMap<String, Value> = sheet.collect();
+        if sheet.contains_key(REPLAYED) {
+            sheet.extend(self.target.placed());
+        }
         CaseResult {
             id: case.id.clone(),
             row: case.row.clone(),
@@ -286,7 +293,7 @@ impl Probe {
             why: redaction.text(&judgement.why),
             expected: judgement.expected,
             summary: self.summary(rounds),
-            sheet: sheet.collect(),
+            sheet,
             facts: facts.iter().map(|(name, seen)| (name.clone(), redaction.text(&told(seen)))).collect(),
             observations: u32::try_from(rounds.len()).unwrap_or(u32::MAX),
             exchanges: rounds.iter().flat_map(|round| &round.exchanges).map(|exchange| exchange.number).collect(),

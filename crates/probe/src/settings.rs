@@ -2,9 +2,24 @@
 //!
 //! What does not belong here: what follows from it (`target.rs`).
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::case::Contract;
+use crate::fact::Value;
+
+/// What the provider itself says of one field of the contract sheet.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Documented {
+    /// The value.
+    pub value: Value,
+    /// The page that says so.
+    pub from: String,
+    /// The day on which it was read, as YYYY-MM-DD.
+    pub date: String,
+}
 
 /// What the probe is told. A field that is `None` or empty was not told.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -62,6 +77,8 @@ pub struct Settings {
     pub patience_ms: Option<u64>,
     /// A PEM file with authorities to believe beside the system's.
     pub ca: Option<String>,
+    /// What the provider documents, by field of the sheet, such as `retention.span`.
+    pub documented: BTreeMap<String, Documented>,
 }
 
 impl Settings {
@@ -104,6 +121,7 @@ impl Settings {
             settle_ms: self.settle_ms.or(below.settle_ms),
             patience_ms: self.patience_ms.or(below.patience_ms),
             ca: self.ca.or(below.ca),
+            documented: if self.documented.is_empty() { below.documented } else { self.documented },
         }
     }
 }

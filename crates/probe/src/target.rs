@@ -10,6 +10,7 @@ use http::header::{HeaderName, HeaderValue};
 use crate::body::{Hints, changed, with_member};
 use crate::case::{Body, Contract, Credential, KeyForm, KeyPlace, Loss, Request};
 use crate::error::ProbeError;
+use crate::fact::Value;
 use crate::settings::Settings;
 use crate::wire::Outgoing;
 
@@ -223,6 +224,21 @@ impl Target {
             KeyForm::Plain | KeyForm::Upper => self.contract == Contract::Ietf,
         };
         if quoted { format!("\"{key}\"") } else { key.to_owned() }
+    }
+
+    /// Where the key stood, as fields of the sheet.
+    pub(crate) fn placed(&self) -> Vec<(String, Value)> {
+        let place = match &self.carrier {
+            Carrier::Header(name) => format!("header:{name}"),
+            Carrier::Query(name) => format!("query:{name}"),
+            Carrier::Body(name) => format!("body:{name}"),
+        };
+        let mut fields = vec![("key.place".to_owned(), Value::text(place))];
+        if matches!(self.carrier, Carrier::Header(_)) {
+            let quoted = self.spelt("", KeyForm::Plain).starts_with('"');
+            fields.push(("key.quoted".to_owned(), Value::Truth(quoted)));
+        }
+        fields
     }
 
     /// What may never be written into a report.

@@ -92,6 +92,44 @@ fn our_own_proxy_keeps_what_it_promises_three_times_over() {
     assert!(said.contains("mismatch.status: 422 -> 409 (changed)"), "{said}");
 }
 
+/// What was seen is what a caller goes by.
+#[test]
+fn a_sheet_is_a_profile_to_send_with() {
+    let home = tempfile::tempdir().expect("a directory");
+    let served = Served::start(&home.path().join("counterfoil.db"), &orders());
+    let documented =
+        "[documented.\"retention.span\"]\nvalue = \"24h\"\nfrom = \"our own setting\"\ndate = \"2026-12-01\"\n";
+    std::fs::write(home.path().join("probe.toml"), documented).expect("a file");
+    let (url, count) = (served.url("/orders"), served.url("/orders"));
+    let asked = ["probe", &url, "--config", "probe.toml", "--body", "{\"quantity\":1}", "--count-url", &count];
+    let seen = ["--count", "/count", "--case", "B", "--case", "C1", "--case", "D1", "--report", "sheet=sheet.toml"];
+    let output = run(&[&asked[..], &seen[..]].concat(), home.path());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let checked = run(&["profile", "check", "sheet.toml"], home.path());
+    assert_eq!(checked.status.code(), Some(0), "{}", String::from_utf8_lossy(&checked.stderr));
+    let send = ["send", "--profile", "sheet.toml", "--journal", "sqlite:journal.db", "--intent", "order-1"];
+    let send = [&send[..], &["--json", "{\"quantity\":3}", &url]].concat();
+    let (first, again) = (run(&send, home.path()), run(&send, home.path()));
+    assert_eq!(
+        (first.status.code(), again.status.code()),
+        (Some(0), Some(0)),
+        "{}",
+        String::from_utf8_lossy(&first.stderr)
+    );
+    assert_eq!(first.stdout, again.stdout);
+    let said = String::from_utf8_lossy(&first.stderr);
+    assert!(!said.contains("assumed"), "the documented window is taken: {said}");
+
+    let bare = orders();
+    let asked =
+        ["probe", &format!("{bare}/orders"), "--body", "{\"quantity\":1}", "--count-url", &bare, "--count", "/count"];
+    run(&[&asked[..], &["--case", "B1", "--report", "sheet=bare.toml"]].concat(), home.path());
+    let refused = run(&["profile", "check", "bare.toml"], home.path());
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{said}");
+    assert!(said.contains("field.replay.is: the target was not seen to keep keys"), "{said}");
+}
+
 #[test]
 fn a_service_without_keys_is_seen() {
     let home = tempfile::tempdir().expect("a directory");

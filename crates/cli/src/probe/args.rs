@@ -232,6 +232,7 @@ impl Ask {
             max_seconds: self.max_seconds,
             rate: self.rate,
             ca: self.ca.clone(),
+            documented: std::collections::BTreeMap::new(),
             ..Settings::default()
         };
         let mut settings = ours.over(below);

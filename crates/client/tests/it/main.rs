@@ -10,6 +10,7 @@ mod peer;
 mod played;
 mod provider;
 mod relay;
+mod sheets;
 mod strict;
 mod through_reqwest;
 mod transport;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ProbeError;
 use crate::fact::Value;
 use crate::run::Run;
+use crate::settings::Documented;
 
 /// How a value is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -90,6 +91,23 @@ impl Sheet {
             }
         }
         Self { format: FORMAT, target: run.target.clone(), contract: run.contract.clone(), field }
+    }
+
+    /// The same sheet with what the provider says, in fields of which nothing was seen.
+    #[must_use]
+    pub fn with_documented(mut self, documented: &BTreeMap<String, Documented>) -> Self {
+        for (name, said) in documented {
+            let (group, name) = name.split_once('.').unwrap_or(("other", name));
+            let entry = || Entry {
+                value: said.value.clone(),
+                source: Source::Documented,
+                date: said.date.clone(),
+                observations: 0,
+                from: said.from.clone(),
+            };
+            self.field.entry(group.to_owned()).or_default().entry(name.to_owned()).or_insert_with(entry);
+        }
+        self
     }
 
     /// The sheet as TOML.
