@@ -49,6 +49,9 @@ impl Address {
     }
 }
 
+/// What stands in a body for a text of its own for each action.
+const FRESH: &str = "{{fresh}}";
+
 /// Where the key of a plain request stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Carrier {
@@ -78,7 +81,7 @@ pub(crate) struct Target {
     pub(crate) other: Option<Address>,
     pub(crate) method: String,
     pub(crate) contract: Contract,
-    pub(crate) body: Vec<u8>,
+    body: String,
     pub(crate) content_type: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) credential: Option<(String, String)>,
@@ -119,7 +122,7 @@ impl Target {
             other: settings.other_url.as_deref().map(Address::parse).transpose()?,
             method,
             contract,
-            body: settings.body.clone().unwrap_or_else(|| "{}".to_owned()).into_bytes(),
+            body: settings.body.clone().unwrap_or_else(|| "{}".to_owned()),
             content_type: settings.content_type.clone().unwrap_or_else(|| "application/json".to_owned()),
             headers: settings.header.iter().map(|line| header(line)).collect::<Result<_, _>>()?,
             credential: settings.credential.as_deref().map(secret).transpose()?,
@@ -131,7 +134,7 @@ impl Target {
             carrier: carrier(settings.key.as_deref(), contract)?,
         };
         if target.vary.is_some() {
-            target.changed(Body::Changed).map_err(|why| usage(format!("--vary: {why}")))?;
+            target.changed(Body::Changed, None).map_err(|why| usage(format!("--vary: {why}")))?;
         }
         Ok(target)
     }
@@ -146,13 +149,15 @@ impl Target {
         }
     }
 
-    fn changed(&self, change: Body) -> Result<Vec<u8>, String> {
-        let hints = Hints {
-            vary: self.vary.as_deref(),
-            invalid: self.invalid.as_deref(),
-            default: self.default_member.as_deref(),
-        };
-        changed(&self.body, change, &hints)
+    /// The body of a request under `key`, changed. What is to be fresh for each action is the same for equal keys.
+    fn changed(&self, change: Body, key: Option<&str>) -> Result<Vec<u8>, String> {
+        // Not the key itself: an answer that shows this text does not show the key.
+        let text = key.map_or_else(fresh, |key| Ok(key.chars().rev().collect()))?;
+        let filled = |given: &str| given.replace(FRESH, &text);
+        let invalid = self.invalid.as_deref().map(filled);
+        let hints =
+            Hints { vary: self.vary.as_deref(), invalid: invalid.as_deref(), default: self.default_member.as_deref() };
+        changed(filled(&self.body).as_bytes(), change, &hints)
     }
 
     /// The request of a step. The text of the error says what was not given that it needs.
@@ -161,7 +166,8 @@ impl Target {
             true => self.other.clone().ok_or("no other operation was named (--other-url)")?,
             false => self.address.clone(),
         };
-        let mut body = self.changed(send.body)?;
+        let key = key.map(|key| shaped(key, send));
+        let mut body = self.changed(send.body, key.as_deref())?;
         let mut headers = vec![
             ("host".to_owned(), address.authority.clone()),
             ("user-agent".to_owned(), concat!("counterfoil-probe/", env!("CARGO_PKG_VERSION")).to_owned()),
@@ -180,7 +186,6 @@ impl Target {
         if let Some(query) = &send.query {
             add_query(&mut address.path, query);
         }
-        let key = key.map(|key| shaped(key, send));
         if let Some(key) = &key {
             match self.carrier(send.place) {
                 Carrier::Header(name) => set(&mut headers, &name, &self.spelt(key, send.key_form)),
@@ -280,6 +285,13 @@ fn set(headers: &mut Vec<(String, String)>, name: &str, value: &str) {
 fn add_query(path: &mut String, query: &str) {
     path.push(if path.contains('?') { '&' } else { '?' });
     path.push_str(query);
+}
+
+/// A text that no action had before.
+fn fresh() -> Result<String, String> {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).map_err(|error| format!("no randomness: {error}"))?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 /// The key in the form and length that the step asks for.

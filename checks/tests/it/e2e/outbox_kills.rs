@@ -51,7 +51,7 @@ struct Chain {
     calling: [Mutex<Option<Child>>; CLIENTS],
 }
 
-fn example(name: &str) -> Command {
+pub(super) fn example(name: &str) -> Command {
     let program = counterfoil().with_file_name("examples").join(name);
     assert!(program.exists(), "{} is not built: run `cargo build --workspace --all-targets` first", program.display());
     Command::new(program)

@@ -7,14 +7,18 @@ use std::{
     io::Write,
     net::{TcpListener, TcpStream},
     path::Path,
+    process::Command,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
     },
 };
 
+use rustix::process::Signal;
 use serde_json::Value;
 
+use super::outbox_kills::example;
+use super::process::Process;
 use super::served::{Served, run};
 use super::upstream::read_request;
 
@@ -90,6 +94,34 @@ fn our_own_proxy_keeps_what_it_promises_three_times_over() {
     let said = String::from_utf8_lossy(&drift.stdout);
     assert_eq!(drift.status.code(), Some(1));
     assert!(said.contains("mismatch.status: 422 -> 409 (changed)"), "{said}");
+}
+
+/// Its orders have numbers that exist once, so each action comes with a number of its own.
+#[test]
+fn our_own_service_in_axum_keeps_what_it_promises() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut service = Process::start(example("axum_orders").arg(home.path().join("orders.db")).arg("127.0.0.1:0"));
+    let said = service.line();
+    let url = said.strip_prefix("listening on ").expect("it says where").trim().to_owned();
+    let stocked = Command::new("curl")
+        .args(["-sS", "-f", "-X", "PUT", "-H", "Content-Type: application/json", "-d", "{\"stock\":100000}"])
+        .arg(format!("{url}/items/pen"))
+        .status();
+    assert!(stocked.expect("curl runs").success());
+    let url = format!("{url}/orders");
+    let count = "python3 -c 'import sqlite3; print(sqlite3.connect(\"orders.db\").execute(\"SELECT count(*) FROM orders\").fetchone()[0])'";
+    let body = "{\"number\":\"{{fresh}}\",\"item\":\"pen\",\"quantity\":2}";
+    let asked = ["probe", &url, "--body", body, "--vary", "/quantity", "--id", "/number"];
+    let output = run(&[&asked[..], &["--count-command", count, "--report", "json=axum.json"]].concat(), home.path());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    let found = verdicts(&home.path().join("axum.json"));
+    assert!(found.values().filter(|verdict| *verdict == "\"conforms\"").count() > 33, "{said}");
+    for (id, verdict) in found {
+        assert!(!verdict.contains("deviates") && !verdict.contains("failed"), "{id}: {verdict}\n{said}");
+    }
+    service.signal(Signal::INT);
+    assert!(service.end().success());
 }
 
 /// What was seen is what a caller goes by.

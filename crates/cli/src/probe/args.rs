@@ -57,7 +57,8 @@ pub(crate) struct Ask {
     /// The method [default: POST].
     #[arg(long)]
     pub(crate) method: Option<String>,
-    /// A body that the target accepts: its text, or @FILE [default: {}].
+    /// A body that the target accepts: its text, or @FILE; {{fresh}} in it is another text for each action, for what must be
+    /// unique [default: {}].
     #[arg(long, value_name = "JSON|@FILE")]
     pub(crate) body: Option<String>,
     /// Its media type [default: application/json].

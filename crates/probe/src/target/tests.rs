@@ -1,7 +1,7 @@
 //! What settings become: addresses, the place of keys, credentials, and what is refused.
 
 use super::{Address, Target};
-use crate::case::{Contract, Credential, KeyForm, Request};
+use crate::case::{Body, Contract, Credential, KeyForm, Request};
 use crate::settings::Settings;
 
 fn told(change: impl FnOnce(&mut Settings)) -> Settings {
@@ -50,6 +50,23 @@ fn the_key_stands_where_the_contract_says() {
     check(None, Some("header:X-Key"), &Request { key_form: KeyForm::Bare, ..Request::default() }, "\r\nx-key: abc\r\n");
     let long = Request { key_length: Some(7), key_form: KeyForm::Upper, ..Request::default() };
     check(Some(Contract::StripeV1), None, &long, "\r\nidempotency-key: ABCABCA\r\n");
+}
+
+/// Equal keys have equal bodies, and what has no key is like nothing before.
+#[test]
+fn what_must_be_unique_is_fresh_for_each_action() {
+    let settings = told(|settings| {
+        settings.body = Some("{\"number\":\"{{fresh}}\",\"quantity\":1}".to_owned());
+        settings.vary = Some("/quantity".to_owned());
+    });
+    let target = Target::of(&settings).unwrap();
+    let body = |key: Option<&str>, body| {
+        let send = Request { body, ..Request::default() };
+        String::from_utf8(target.request(&send, key).unwrap().1.body).unwrap()
+    };
+    assert_eq!(body(Some("abc"), Body::Base), "{\"number\":\"cba\",\"quantity\":1}");
+    assert_eq!(body(Some("abc"), Body::Changed), "{\"number\":\"cba\",\"quantity\":2}");
+    assert_ne!(body(None, Body::Base), body(None, Body::Base));
 }
 
 #[test]
