@@ -3,13 +3,14 @@
 //! A fixture is a story told to a [`Shop`]; a shop is one way of keeping the promise. The stories are `scope.rs` and
 //! `intent.rs`; the shops are `elsewhere.rs` (the gate, effects outside the store), `coupled.rs` (effects in the store's
 //! own transaction), `http.rs` (the layer around a service), `proxied.rs` (the proxy in front of it) and `instances.rs`
-//! (three proxies before one database server). What does not belong here: crashes.
+//! (three proxies before one database server). `probed.rs` has the fixtures' own services, seen by the probe. What does not belong here: crashes.
 
 mod coupled;
 mod elsewhere;
 mod http;
 mod instances;
 mod intent;
+mod probed;
 mod proxied;
 mod scope;
 mod wire;
