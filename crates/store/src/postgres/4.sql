@@ -1,8 +1,89 @@
--- An effect that is one statement, version 4 of the schema: claim, effect and receipt in one round trip, and under load those
--- of many callers in one transaction, each undone alone where it fails.
+-- Version 4 of the schema. Claims that nothing stands in the way of are written by one INSERT. An effect that is one
+-- statement: claim, effect and receipt in one round trip, and under load those of many callers in one transaction, each
+-- undone alone where it fails.
 --
 -- No rule of a record's life stands here either: what may run where nothing stands was decided before, and whatever stands
 -- is only told.
+
+-- One by one, as version 1 has it: what each outcome means is said there.
+ALTER FUNCTION counterfoil.claim(
+    bigint[], bytea[], bytea[], bytea[], bigint[], bytea[], bigint[], bytea[], smallint[], boolean[], bigint[], bytea[],
+    bigint[], bytea[], bigint[], bigint[], bigint
+) RENAME TO claim_each;
+
+-- Nearly always all of them are new and free: then they go together, at half the cost. Else each is looked at by itself. What
+-- a transaction of a caller's asks for is one claim, and no error of this function's may end it.
+CREATE FUNCTION counterfoil.claim(
+    locks             bigint[],
+    scopes            bytea[],
+    operations        bytea[],
+    keys              bytea[],
+    expected_versions bigint[],
+    expected_leases   bytea[],
+    versions          bigint[],
+    leases            bytea[],
+    states            smallint[],
+    counted           boolean[],
+    claimed_ats       bigint[],
+    records           bytea[],
+    limits            bigint[],
+    digests           bytea[],
+    retentions        bigint[],
+    refusals          bigint[],
+    quarantine        bigint
+) RETURNS TABLE (
+    item integer, outcome text, at bigint, quarantined bigint,
+    stands_version bigint, stands_lease bytea, stands_claimed bigint, stands_from bigint, stands_expires bigint,
+    stands_record bytea, stands_settlement bytea
+)
+LANGUAGE plpgsql VOLATILE AS $$
+#variable_conflict use_variable
+DECLARE
+    free     boolean := false;
+    written  bigint;
+    promised bigint;
+BEGIN
+    IF cardinality(keys) > 1 THEN
+        PERFORM counterfoil.be_durable();
+        free := pg_try_advisory_xact_lock_shared(1668247156, 1);
+        SELECT s.quarantine_before INTO quarantined FROM counterfoil.store AS s;
+        free := free AND quarantined IS NOT DISTINCT FROM quarantine AND (
+            SELECT bool_and(w.expected IS NULL AND pg_try_advisory_xact_lock(w.lock))
+            FROM unnest(locks, expected_versions) AS w (lock, expected));
+    END IF;
+    IF free THEN
+        at := counterfoil.clock();
+        free := NOT EXISTS (SELECT FROM unnest(limits) AS w (until) WHERE at > w.until) AND NOT EXISTS (
+            SELECT FROM unnest(scopes, operations, keys) AS w (scope, operation, key), LATERAL (
+                SELECT r.id FROM counterfoil.record AS r
+                WHERE r.scope = w.scope AND r.operation = w.operation AND r.key = w.key LIMIT 1) AS stands);
+    END IF;
+    IF NOT free THEN
+        RETURN QUERY SELECT * FROM counterfoil.claim_each(locks, scopes, operations, keys, expected_versions,
+            expected_leases, versions, leases, states, counted, claimed_ats, records, limits, digests, retentions, refusals,
+            quarantine);
+        RETURN;
+    END IF;
+    INSERT INTO counterfoil.record
+        (scope, operation, key, version, lease, state, claimed_at, counted_from, record, digest, retention_ms, refuse_ms)
+    SELECT w.scope, w.operation, w.key, w.version, w.lease, w.state, coalesce(w.claimed, at),
+        CASE WHEN w.counts THEN at END, w.record, w.digest, w.retention, w.refusal
+    FROM unnest(scopes, operations, keys, versions, leases, states, claimed_ats, counted, records, digests, retentions,
+        refusals) AS w (scope, operation, key, version, lease, state, claimed, counts, record, digest, retention, refusal)
+    ON CONFLICT DO NOTHING;
+    GET DIAGNOSTICS written = ROW_COUNT;
+    IF written < cardinality(keys) THEN
+        -- What is no claim takes no lock. They come again one by one.
+        RAISE EXCEPTION USING ERRCODE = '40001', MESSAGE = 'somebody wrote a record meanwhile';
+    END IF;
+    SELECT max(w.retention + coalesce(w.refusal, 0)) INTO promised
+    FROM unnest(digests, retentions, refusals) AS w (digest, retention, refusal) WHERE w.digest IS NOT NULL;
+    IF promised > (SELECT s.longest_ms FROM counterfoil.store AS s) THEN
+        UPDATE counterfoil.store AS s SET longest_ms = greatest(s.longest_ms, promised);
+    END IF;
+    RETURN QUERY SELECT i, 'won', at, quarantined, NULL::bigint, NULL::bytea, NULL::bigint, NULL::bigint, NULL::bigint,
+        NULL::bytea, NULL::bytea FROM generate_subscripts(keys, 1) AS i;
+END $$;
 
 -- Runs `statement` with its one parameter $1, the JSON `argument`. Its one row is the receipt: status, headers as
 -- [["name", "value"], ...], body as text. Answers the receipt's bytes.

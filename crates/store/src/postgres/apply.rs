@@ -16,6 +16,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use super::fault::{self, Intent};
+use super::line::carried;
 use super::pool::Param;
 use super::queue::{Names, distinct};
 use super::rows::{self, Columns, ZERO, get};
@@ -290,7 +291,7 @@ impl Inner {
             let (late, taken): (Vec<_>, Vec<_>) = taken.into_iter().partition(|entry: &Applying| entry.deadline < now);
             late.into_iter().for_each(|entry| entry.answer(Err(fault::no_room())));
             if !taken.is_empty() {
-                self.apply_together(taken).await;
+                carried(self.apply_together(taken)).await;
             }
         }
     }

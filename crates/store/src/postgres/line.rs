@@ -3,7 +3,11 @@
 //! Nobody waits on purpose: what finds a lane free goes alone and at once. What does not belong here: what is sent.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use super::options::Options;
 use super::pool::closed;
@@ -68,8 +72,25 @@ impl<E> Line<E> {
     }
 }
 
+/// Carries one batch to its end. A panic ends that batch, whose callers get no answer, and not the lane: else the line would
+/// stand still once each lane had met one.
+pub(super) async fn carried(batch: impl Future<Output = ()>) {
+    let mut batch = pin!(batch);
+    let is_whole = poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| batch.as_mut().poll(context))) {
+        Ok(Poll::Pending) => Poll::Pending,
+        Ok(Poll::Ready(())) => Poll::Ready(true),
+        Err(_) => Poll::Ready(false),
+    });
+    if !is_whole.await {
+        tracing::error!("what was sent together ended in a panic; its callers are told that there is no answer");
+    }
+}
+
 /// The first of those who wait, at most so many.
 pub(super) fn first<E>(waiting: &mut VecDeque<E>, most: usize) -> Vec<E> {
     let most = most.max(1).min(waiting.len());
     waiting.drain(..most).collect()
 }
+
+#[cfg(test)]
+mod tests;

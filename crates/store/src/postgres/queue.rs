@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::Inner;
+use super::line::carried;
 use super::pool::closed;
 use super::{claim, fault, put};
 use crate::error::{ErrorKind, StoreError};
@@ -167,8 +168,8 @@ impl Inner {
     async fn lane(self: Arc<Self>) {
         while let Some(batch) = self.queue.next(self.options.batch_max.max(1)) {
             match batch {
-                Batch::Puts(entries) => put::together(&self, in_time(entries)).await,
-                Batch::Claims(entries) => claim::together(&self, in_time(entries)).await,
+                Batch::Puts(entries) => carried(put::together(&self, in_time(entries))).await,
+                Batch::Claims(entries) => carried(claim::together(&self, in_time(entries))).await,
             }
         }
     }

@@ -71,7 +71,7 @@ impl Inner {
             let now = Instant::now();
             let (late, asked): (Vec<Asked>, Vec<Asked>) = asked.into_iter().partition(|asked| asked.deadline < now);
             late.into_iter().for_each(|asked| asked.answer(Err(fault::no_room())));
-            self.read_together(asked).await;
+            line::carried(self.read_together(asked)).await;
         }
     }
 
