@@ -31,9 +31,28 @@ fn what_a_case_lacks_is_named_by_its_flag() {
     check(&none, "rst/kill-during", &["--kill-command"]);
     check(&none, "scope/other-principal", &["--second-credential"]);
     check(&none, "scope/weaker-credential", &["--same-tenant-credential"]);
-    check(&none, "conc/two-instances", &["--second-url"]);
+    check(&none, "conc/instances", &["--second-url"]);
     let clock = Settings { clock_command: Some("true".to_owned()), ..none };
     check(&clock, "ret/inside", &["--window"]);
+}
+
+#[test]
+fn hooks_say_what_they_need_and_no_more() {
+    let check = |step: &str, wanted: Result<(), &str>| {
+        let mut case =
+            Catalogue::built_in().unwrap().cases.into_iter().find(|case| case.id == "rst/kill-during").unwrap();
+        case.steps.push(toml::from_str(step).unwrap());
+        match (case.check_hooks(), wanted) {
+            (Ok(()), Ok(())) => {}
+            (Err(why), Err(part)) => assert!(why.contains(part), "{step}: {why}"),
+            (found, wanted) => panic!("{step}: {found:?}, wanted {wanted:?}"),
+        }
+    };
+    check("do = \"hook\"\nrun = \"kill\"", Ok(()));
+    check("do = \"hook\"\nrun = \"clock\"\nseconds = \"window-plus\"", Ok(()));
+    check("do = \"hook\"\nrun = \"clock\"", Err("moved by seconds"));
+    check("do = \"hook\"\nrun = \"kill\"\nseconds = \"window-plus\"", Err("moved by seconds"));
+    check("do = \"hook\"\nrun = \"kill\"\nduring = \"again\"", Err("never started"));
 }
 
 #[tokio::test]
