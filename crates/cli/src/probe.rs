@@ -42,6 +42,10 @@ async fn ask(ask: &Ask) -> Result<(), CliError> {
     let probe = Probe::new(&settings, catalogue)?;
     let plan = probe.plan();
     print::human(&told(&plan));
+    if plan.left_out > 0 {
+        let flags: Vec<&str> = plan.flags.iter().copied().collect();
+        print::human(&format!("{} more cases need flags that were not given: {}", plan.left_out, flags.join(", ")));
+    }
     if ask.dry_run {
         return Ok(());
     }

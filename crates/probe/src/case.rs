@@ -6,55 +6,9 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+pub use crate::contract::{Contract, Kind};
+use crate::hook::{Hook, Instance, Span};
 use crate::verdict::Severity;
-
-/// Which contract a target is held against.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Contract {
-    /// draft-ietf-httpapi-idempotency-key-header.
-    Ietf,
-    /// Stripe's API v1, as it is documented.
-    StripeV1,
-    /// The client token of Amazon EC2's actions.
-    Ec2,
-}
-
-impl Contract {
-    /// Its name in files and arguments.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ietf => "ietf",
-            Self::StripeV1 => "stripe-v1",
-            Self::Ec2 => "ec2",
-        }
-    }
-}
-
-/// How strongly a contract asks for what a case looks at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A promise that callers rely on.
-    Required,
-    /// Good to have.
-    Optional,
-    /// Information only: there is no wrong answer.
-    Check,
-}
-
-impl Kind {
-    /// Its name in files and reports.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Required => "required",
-            Self::Optional => "optional",
-            Self::Check => "check",
-        }
-    }
-}
 
 /// One question to a target, as data.
 #[derive(Clone, Debug, Deserialize)]
@@ -153,6 +107,15 @@ pub enum Step {
         /// The name of this point.
         r#as: String,
     },
+    /// A hook of the settings runs, and the target is awaited.
+    Hook {
+        /// Which one.
+        run: Hook,
+        /// How far the clock is moved.
+        seconds: Option<Span>,
+        /// What `start` began, which must be under way.
+        during: Option<String>,
+    },
 }
 
 /// One request, as what it differs in from the plain one.
@@ -175,8 +138,10 @@ pub struct Request {
     pub query: Option<String>,
     /// Headers that are set or replaced.
     pub headers: BTreeMap<String, String>,
-    /// With the credential, without one, or with a wrong one.
+    /// With the credential, without one, or with another one.
     pub credential: Credential,
+    /// Which instance it goes to.
+    pub at: Instance,
     /// Whether it goes to the other operation.
     pub other_operation: bool,
     /// Whether the connection is kept, and the kept one used.
@@ -267,6 +232,10 @@ pub enum Credential {
     None,
     /// One that is not valid.
     Wrong,
+    /// That of another principal.
+    Second,
+    /// Another one of the same principal.
+    SameTenant,
 }
 
 /// What is lost on the way.
@@ -389,6 +358,13 @@ pub enum Fact {
         /// The exchange, or the exchanges that share the name.
         of: String,
     },
+    /// What the window is counted from: `first-use` or `last-use`.
+    Basis {
+        /// The first and the last exchange of a key that was used in between.
+        used: [String; 2],
+        /// The first and the last exchange of one that was not.
+        unused: [String; 2],
+    },
 }
 
 /// What a contract wants of the facts.
@@ -437,7 +413,7 @@ impl Case {
             Step::Send(_) | Step::Start(_) => 1,
             Step::Together { sends, times } => u32::try_from(sends.len()).unwrap_or(u32::MAX).saturating_mul(*times),
             Step::Until { tries, .. } => *tries,
-            Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } => 0,
+            Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } | Step::Hook { .. } => 0,
         };
         self.steps.iter().map(each).sum::<u32>().saturating_mul(self.rounds)
     }
@@ -447,7 +423,7 @@ impl Case {
         self.steps.iter().flat_map(|step| match step {
             Step::Send(send) | Step::Start(send) | Step::Until { send, .. } => std::slice::from_ref(send),
             Step::Together { sends, .. } => sends,
-            Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } => &[],
+            Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } | Step::Hook { .. } => &[],
         })
     }
 }
@@ -476,6 +452,7 @@ impl Fact {
             | Self::Distinguishable { of } => of.iter().map(String::as_str).collect(),
             Self::Marker { of } => of.iter().map(String::as_str).collect(),
             Self::Longest { of } => of.iter().map(String::as_str).collect(),
+            Self::Basis { used, unused } => used.iter().chain(unused).map(String::as_str).collect(),
         }
     }
 }

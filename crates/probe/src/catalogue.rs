@@ -10,7 +10,7 @@ use crate::case::{Case, Fact, Step};
 use crate::error::ProbeError;
 
 /// The files that come with the crate, with their names.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 10] = [
     ("a-controls.toml", include_str!("../cases/a-controls.toml")),
     ("b-sequence.toml", include_str!("../cases/b-sequence.toml")),
     ("c-concurrency.toml", include_str!("../cases/c-concurrency.toml")),
@@ -18,6 +18,8 @@ const FILES: [(&str, &str); 8] = [
     ("d-numbers.toml", include_str!("../cases/d-numbers.toml")),
     ("e-scope.toml", include_str!("../cases/e-scope.toml")),
     ("f-failures.toml", include_str!("../cases/f-failures.toml")),
+    ("g-retention.toml", include_str!("../cases/g-retention.toml")),
+    ("h-restart.toml", include_str!("../cases/h-restart.toml")),
     ("i-description.toml", include_str!("../cases/i-description.toml")),
 ];
 
@@ -98,6 +100,7 @@ impl Case {
             return Err("every request needs a name and a key, which may be \"none\"".to_owned());
         }
         self.check_facts(&names)?;
+        self.check_hooks()?;
         let rules = [&self.ietf, &self.stripe_v1, &self.ec2].into_iter().flatten().flat_map(|rule| &rule.any);
         let asked = rules.flat_map(BTreeMap::keys).chain(self.sheet.values()).chain([&self.answer]);
         match asked.into_iter().find(|name| !self.facts.contains_key(*name)) {

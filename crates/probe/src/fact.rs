@@ -211,6 +211,10 @@ pub(crate) fn look(fact: &Fact, round: &Round, id: Option<&IdPlace>) -> Seen {
             let count = successes.filter(|answer| answer.is_success()).count();
             Seen::one(Value::Number(u64::try_from(count).unwrap_or(u64::MAX)))
         }
+        Fact::Basis { used, unused } => {
+            let related = |of: &[String; 2]| relations(&round.named(&of[0]), &round.named(&of[1]), id);
+            basis(related(used), related(unused))
+        }
     }
 }
 
@@ -252,6 +256,22 @@ fn relations(first: &[&Exchange], later: &[&Exchange], id: Option<&IdPlace>) -> 
         });
     }
     Seen::Values(values)
+}
+
+/// What a window is counted from, by whether a key that was used in between lives longer than one that was not.
+fn basis(used: Seen, unused: Seen) -> Seen {
+    let (used, unused) = match (used, unused) {
+        (Seen::Values(used), Seen::Values(unused)) => (used, unused),
+        (seen @ (Seen::Unobservable(_) | Seen::NotReached(_)), _) | (_, seen) => return seen,
+    };
+    let kept = |values: &[Value]| values.iter().all(|value| *value == Value::text("replay"));
+    let over = |values: &[Value]| values.iter().all(|value| *value == Value::text("new-effect"));
+    match (kept(&used), kept(&unused)) {
+        (true, false) if over(&unused) => Seen::one(Value::text("last-use")),
+        (false, false) if over(&used) && over(&unused) => Seen::one(Value::text("first-use")),
+        (_, true) => Seen::NotReached("nothing expired: the window is longer than was said".to_owned()),
+        (_, false) => Seen::NotReached("a key that expired is not taken for a new one".to_owned()),
+    }
 }
 
 /// Headers that say something else with every answer, or of the connection, and never that it is a replay.

@@ -51,6 +51,10 @@ pub struct Plan {
     pub effects_worst: u32,
     /// How effects are seen: 0 answers only, 1 ids, 2 a request, 3 a command.
     pub observer: u8,
+    /// How many cases are left out, because flags were not given that they need.
+    pub left_out: usize,
+    /// Those flags.
+    pub flags: BTreeSet<&'static str>,
 }
 
 /// What a run may cost.
@@ -66,6 +70,7 @@ pub struct Probe {
     target: Arc<Target>,
     wire: Wire,
     cases: Vec<Case>,
+    left_out: Vec<Case>,
     named: bool,
     budget: Budget,
     pace: Duration,
@@ -85,7 +90,8 @@ impl Probe {
     /// `i_own_this_api` does not say that it may be tried.
     pub fn new(settings: &Settings, catalogue: Catalogue) -> Result<Self, ProbeError> {
         let target = Target::of(settings)?;
-        let elsewhere = [Some(&target.address), target.other.as_ref()].into_iter().flatten();
+        let elsewhere =
+            [Some(&target.address), target.other.as_ref(), target.means.instance.as_ref()].into_iter().flatten();
         if let Some(address) = elsewhere.filter(|address| !address.is_loopback()).find(|_| !settings.i_own_this_api) {
             let why = "it makes real effects there; say --i-own-this-api if you may";
             return Err(ProbeError::Usage(format!("{} is not this machine, and {why}", address.host)));
@@ -95,10 +101,16 @@ impl Probe {
             authorities.map_err(|error| ProbeError::Usage(format!("the file of authorities: {error}")))?;
         let answer_within = settings.answer_within.map_or(ANSWER_WITHIN, Duration::from_secs);
         let rate = settings.rate.or((!target.address.is_loopback()).then_some(POLITE_RATE));
+        // What needs a hook is asked where there is one, or where it is asked for by name.
+        let named = !settings.case.is_empty();
+        let (cases, left_out): (Vec<Case>, Vec<Case>) = chosen(catalogue, &settings.case)?
+            .into_iter()
+            .partition(|case| named || target.means.missing(case).is_empty());
         Ok(Self {
             wire: Wire::new(authorities.as_deref(), answer_within)?,
-            cases: chosen(catalogue, &settings.case)?,
-            named: !settings.case.is_empty(),
+            cases,
+            left_out,
+            named,
             budget: Budget {
                 effects: settings.max_effects.unwrap_or(EFFECTS_MAX),
                 requests: settings.max_requests.unwrap_or(REQUESTS_MAX),
@@ -115,7 +127,8 @@ impl Probe {
     /// What the run would do. Nothing is sent.
     #[must_use]
     pub fn plan(&self) -> Plan {
-        let sum = |each: fn(&Case) -> u32| self.cases.iter().map(each).fold(0, u32::saturating_add);
+        let asked: Vec<&Case> = self.cases.iter().filter(|case| self.target.lacks(case).is_none()).collect();
+        let sum = |each: fn(&Case) -> u32| asked.iter().map(|case| each(case)).fold(0, u32::saturating_add);
         Plan {
             target: self.url.clone(),
             cases: self.cases.iter().map(|case| case.id.clone()).collect(),
@@ -123,6 +136,8 @@ impl Probe {
             effects: sum(|case| case.effects.saturating_mul(case.rounds)),
             effects_worst: sum(effects_worst),
             observer: self.target.observer(),
+            left_out: self.left_out.len(),
+            flags: self.left_out.iter().flat_map(|case| self.target.means.missing(case)).collect(),
         }
     }
 
@@ -141,6 +156,7 @@ impl Probe {
             settle: self.settle,
             patience: self.patience,
             last_sent: None,
+            clock_moved: 0,
         };
         let redaction = Redaction::new(&self.target);
         let mut run = Run {
@@ -328,7 +344,7 @@ fn effects_worst(case: &Case) -> u32 {
     let each = |step: &Step| match step {
         Step::Send(_) | Step::Start(_) | Step::Until { .. } => 1,
         Step::Together { sends, times } => u32::try_from(sends.len()).unwrap_or(u32::MAX).saturating_mul(*times),
-        Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } => 0,
+        Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } | Step::Hook { .. } => 0,
     };
     case.steps.iter().map(each).sum::<u32>().saturating_mul(case.rounds)
 }
@@ -338,7 +354,7 @@ fn race(case: &Case) -> BTreeSet<&str> {
     let each = |step: &'_ Step| match step {
         Step::Together { .. } => true,
         Step::Send(_) | Step::Start(_) | Step::Until { .. } => false,
-        Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } => false,
+        Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } | Step::Hook { .. } => false,
     };
     let together = case.steps.iter().filter(|step| each(step));
     let sends = together.flat_map(|step| if let Step::Together { sends, .. } = step { sends.as_slice() } else { &[] });

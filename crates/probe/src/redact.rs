@@ -20,7 +20,7 @@ pub(crate) struct Redaction {
 impl Redaction {
     pub(crate) fn new(target: &Target) -> Self {
         let mut headers: Vec<String> = SECRET_HEADERS.iter().map(|name| (*name).to_owned()).collect();
-        headers.extend(target.credential.iter().map(|(name, _)| name.clone()));
+        headers.extend(target.credentials().map(|(name, _)| name.clone()));
         Self { texts: target.secrets(), headers }
     }
 

@@ -17,6 +17,8 @@ use crate::observer;
 use crate::target::{Address, Prepared, Target};
 use crate::wire::{Carried, Connection, Wire};
 
+mod hooked;
+
 /// Why a round ended before its last step.
 #[derive(Debug)]
 pub(crate) enum Stop {
@@ -42,6 +44,8 @@ pub(crate) struct Runner {
     /// How long "still under way" is borne.
     pub(crate) patience: Duration,
     pub(crate) last_sent: Option<Instant>,
+    /// By how many seconds hooks have moved the target's clock.
+    pub(crate) clock_moved: u64,
 }
 
 /// One request before it is sent.
@@ -69,8 +73,7 @@ impl Runner {
         let mut open =
             Open { case, number, keys: BTreeMap::new(), kept: None, started: BTreeMap::new(), round: Round::default() };
         // What was not given is known before anything is sent, and costs no effect.
-        let missing = case.sends().find_map(|send| self.target.request(send, Some("key")).err());
-        if let Some(missing) = missing {
+        if let Some(missing) = self.target.lacks(case) {
             return (open.round, Some(Stop::Missing(missing)));
         }
         let mut stop = self.mark(&mut open, "").await.err();
@@ -134,6 +137,7 @@ impl Runner {
                 Ok(())
             }
             Step::Mark { r#as } => self.mark(open, r#as).await,
+            Step::Hook { run, seconds, during } => self.hook(open, *run, *seconds, during.as_deref()).await,
         }
     }
 
@@ -220,18 +224,18 @@ impl Runner {
     }
 
     async fn mark(&mut self, open: &mut Open<'_>, name: &str) -> Result<(), Stop> {
-        let count = match &self.target.counter {
-            None => None,
-            Some(counter) => {
-                if !open.round.exchanges.is_empty() {
-                    tokio::time::sleep(self.settle).await;
-                }
-                let counted = observer::count(counter, &self.target, &self.wire).await;
-                Some(counted.map_err(Stop::Disturbed)?)
-            }
-        };
+        if self.target.counter.is_some() && !open.round.exchanges.is_empty() {
+            tokio::time::sleep(self.settle).await;
+        }
+        let count = self.counted().await?;
         open.round.marks.push(Mark { name: name.to_owned(), exchanges: open.round.exchanges.len(), count });
         Ok(())
+    }
+
+    /// The number of effects as of now; nothing where only answers tell.
+    async fn counted(&self) -> Result<Option<u64>, Stop> {
+        let Some(counter) = &self.target.counter else { return Ok(None) };
+        observer::count(counter, &self.target, &self.wire).await.map(Some).map_err(Stop::Disturbed)
     }
 }
 

@@ -79,6 +79,20 @@ pub struct Settings {
     pub ca: Option<String>,
     /// What the provider documents, by field of the sheet, such as `retention.span`.
     pub documented: BTreeMap<String, Documented>,
+    /// A shell command that restarts the target in good order.
+    pub restart_command: Option<String>,
+    /// A shell command that kills the target, as SIGKILL does, and starts it again.
+    pub kill_command: Option<String>,
+    /// A shell command that moves the target's clock on by `PROBE_SECONDS`.
+    pub clock_command: Option<String>,
+    /// Seconds for which the target says that it keeps a key.
+    pub window: Option<u64>,
+    /// The credential of another principal, written as `credential` is.
+    pub second_credential: Option<String>,
+    /// Another credential of the same principal, written as `credential` is.
+    pub same_tenant_credential: Option<String>,
+    /// The operation at a second instance of the same service.
+    pub second_url: Option<String>,
 }
 
 impl Settings {
@@ -122,6 +136,13 @@ impl Settings {
             patience_ms: self.patience_ms.or(below.patience_ms),
             ca: self.ca.or(below.ca),
             documented: if self.documented.is_empty() { below.documented } else { self.documented },
+            restart_command: self.restart_command.or(below.restart_command),
+            kill_command: self.kill_command.or(below.kill_command),
+            clock_command: self.clock_command.or(below.clock_command),
+            window: self.window.or(below.window),
+            second_credential: self.second_credential.or(below.second_credential),
+            same_tenant_credential: self.same_tenant_credential.or(below.same_tenant_credential),
+            second_url: self.second_url.or(below.second_url),
         }
     }
 }

@@ -8,9 +8,10 @@ use http::Uri;
 use http::header::{HeaderName, HeaderValue};
 
 use crate::body::{Hints, changed, with_member};
-use crate::case::{Body, Contract, Credential, KeyForm, KeyPlace, Loss, Request};
+use crate::case::{Body, Case, Contract, Credential, KeyForm, KeyPlace, Loss, Request};
 use crate::error::ProbeError;
 use crate::fact::Value;
+use crate::hook::{Instance, Means, not_given};
 use crate::settings::Settings;
 use crate::wire::Outgoing;
 
@@ -87,6 +88,7 @@ pub(crate) struct Target {
     pub(crate) credential: Option<(String, String)>,
     pub(crate) id: Option<IdPlace>,
     pub(crate) counter: Option<Counter>,
+    pub(crate) means: Means,
     vary: Option<String>,
     invalid: Option<String>,
     default_member: Option<String>,
@@ -128,6 +130,7 @@ impl Target {
             credential: settings.credential.as_deref().map(secret).transpose()?,
             id,
             counter,
+            means: Means::of(settings)?,
             vary: settings.vary.clone(),
             invalid: settings.invalid.clone(),
             default_member: settings.default_member.clone(),
@@ -160,11 +163,20 @@ impl Target {
         changed(filled(&self.body).as_bytes(), change, &hints)
     }
 
+    /// What was not given that a case needs; nothing where it can be asked.
+    pub(crate) fn lacks(&self, case: &Case) -> Option<String> {
+        match self.means.missing(case).as_slice() {
+            [] => case.sends().find_map(|send| self.request(send, Some("key")).err()),
+            flags => Some(not_given(flags)),
+        }
+    }
+
     /// The request of a step. The text of the error says what was not given that it needs.
     pub(crate) fn request(&self, send: &Request, key: Option<&str>) -> Result<(Address, Prepared), String> {
-        let mut address = match send.other_operation {
-            true => self.other.clone().ok_or("no other operation was named (--other-url)")?,
-            false => self.address.clone(),
+        let mut address = match (send.at, send.other_operation) {
+            (Instance::Second, _) => self.means.instance.clone().ok_or_else(|| not_given(&["--second-url"]))?,
+            (Instance::First, true) => self.other.clone().ok_or("no other operation was named (--other-url)")?,
+            (Instance::First, false) => self.address.clone(),
         };
         let key = key.map(|key| shaped(key, send));
         let mut body = self.changed(send.body, key.as_deref())?;
@@ -208,6 +220,12 @@ impl Target {
                 let scheme = value.split_once(' ').map_or(String::new(), |(scheme, _)| format!("{scheme} "));
                 Ok(Some((name.clone(), format!("{scheme}{WRONG}"))))
             }
+            (Credential::Second, _) => {
+                self.means.second.clone().map(Some).ok_or_else(|| not_given(&["--second-credential"]))
+            }
+            (Credential::SameTenant, _) => {
+                self.means.same_tenant.clone().map(Some).ok_or_else(|| not_given(&["--same-tenant-credential"]))
+            }
         }
     }
 
@@ -246,11 +264,15 @@ impl Target {
         fields
     }
 
+    /// Every credential that was given.
+    pub(crate) fn credentials(&self) -> impl Iterator<Item = &(String, String)> {
+        [&self.credential, &self.means.second, &self.means.same_tenant].into_iter().flatten()
+    }
+
     /// What may never be written into a report.
     pub(crate) fn secrets(&self) -> Vec<String> {
-        let value = self.credential.iter().map(|(_, value)| value.clone());
-        let bare =
-            self.credential.iter().filter_map(|(_, value)| value.split_once(' ').map(|(_, bare)| bare.to_owned()));
+        let value = self.credentials().map(|(_, value)| value.clone());
+        let bare = self.credentials().filter_map(|(_, value)| value.split_once(' ').map(|(_, bare)| bare.to_owned()));
         value.chain(bare).filter(|secret| !secret.is_empty()).collect()
     }
 }
@@ -315,7 +337,7 @@ fn header(line: &str) -> Result<(String, String), ProbeError> {
     Ok((name, value))
 }
 
-fn secret(line: &str) -> Result<(String, String), ProbeError> {
+pub(crate) fn secret(line: &str) -> Result<(String, String), ProbeError> {
     let (name, value) = header(line)?;
     let Some(variable) = value.strip_prefix("env:") else { return Ok((name, value)) };
     let told = std::env::var(variable).map_err(|_| ProbeError::Usage(format!("the variable {variable} is not set")))?;

@@ -97,6 +97,8 @@ pub(crate) struct Ask {
     /// A member that may be left out, with its documented default.
     #[arg(long, value_name = "/NAME=VALUE")]
     pub(crate) default_member: Option<String>,
+    #[command(flatten)]
+    pub(crate) means: Means,
     /// Only cases whose id begins so, or of this row or group, with those that they depend on.
     #[arg(long, value_name = "ID")]
     pub(crate) case: Vec<String>,
@@ -130,6 +132,32 @@ pub(crate) struct Ask {
     /// What is written where: html=FILE, json=FILE, junit=FILE, sheet=FILE, lines=FILE; - for standard output.
     #[arg(long, value_name = "KIND=FILE", value_delimiter = ',', value_parser = parse_report)]
     pub(crate) report: Vec<Report>,
+}
+
+/// What more cases need: hooks into the target, other callers, another instance.
+#[derive(Args, Debug)]
+pub(crate) struct Means {
+    /// A shell command that restarts the target in good order, and returns when the old one has ended.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) restart_command: Option<String>,
+    /// A shell command that kills the target, as SIGKILL does, and starts it again.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) kill_command: Option<String>,
+    /// A shell command that moves the target's clock on by $PROBE_SECONDS; $PROBE_SECONDS_TOTAL is how far it is moved in all.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) clock_command: Option<String>,
+    /// For how long the API says that it keeps a key.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) window: Option<u64>,
+    /// The credential of another principal, written as --credential is.
+    #[arg(long, value_name = "HEADER")]
+    pub(crate) second_credential: Option<String>,
+    /// Another credential of the same principal, written as --credential is.
+    #[arg(long, value_name = "HEADER")]
+    pub(crate) same_tenant_credential: Option<String>,
+    /// The operation at a second instance of the same service.
+    #[arg(long, value_name = "URL")]
+    pub(crate) second_url: Option<String>,
 }
 
 /// A contract.
@@ -233,7 +261,13 @@ impl Ask {
             max_seconds: self.max_seconds,
             rate: self.rate,
             ca: self.ca.clone(),
-            documented: std::collections::BTreeMap::new(),
+            restart_command: self.means.restart_command.clone(),
+            kill_command: self.means.kill_command.clone(),
+            clock_command: self.means.clock_command.clone(),
+            window: self.means.window,
+            second_credential: self.means.second_credential.clone(),
+            same_tenant_credential: self.means.same_tenant_credential.clone(),
+            second_url: self.means.second_url.clone(),
             ..Settings::default()
         };
         let mut settings = ours.over(below);

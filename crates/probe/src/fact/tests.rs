@@ -100,6 +100,25 @@ fn headers_and_bodies() {
 }
 
 #[test]
+fn what_a_window_is_counted_from() {
+    let id = IdPlace::Pointer("/id".to_owned());
+    let basis = fact("see = \"basis\"\nused = [\"a\", \"a2\"]\nunused = [\"b\", \"b2\"]");
+    let found = |used: (u16, &str), unused: (u16, &str)| {
+        let first = [exchange("a", 201, "{\"id\":1}", &[]), exchange("b", 201, "{\"id\":2}", &[])];
+        let last = [exchange("a2", used.0, used.1, &[]), exchange("b2", unused.0, unused.1, &[])];
+        look(&basis, &round([first, last].concat(), [None; 2]), Some(&id))
+    };
+    let (anew, refused) = ((201, "{\"id\":9}"), (409, ""));
+    assert_eq!(found((201, "{\"id\":1}"), anew), Seen::one(Value::text("last-use")));
+    assert_eq!(found(anew, anew), Seen::one(Value::text("first-use")));
+    let longer = found((201, "{\"id\":1}"), (201, "{\"id\":2}"));
+    assert!(matches!(longer, Seen::NotReached(why) if why.contains("longer than was said")));
+    for (used, unused) in [(refused, refused), (refused, anew), ((201, "{\"id\":1}"), refused)] {
+        assert!(matches!(found(used, unused), Seen::NotReached(_)), "{used:?} {unused:?}");
+    }
+}
+
+#[test]
 fn what_a_rule_allows() {
     let is = |value: Value, wanted: Wanted| value.is(&wanted);
     assert!(is(Value::Number(204), Wanted::Text("2xx".to_owned())) && is(Value::Number(1), Wanted::Number(1)));

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops there")]
 
 mod faults;
+mod hooks;
 mod orders;
 mod reports;
 mod right;

@@ -3,7 +3,6 @@
 //! What does not belong here: what the probe says of it.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -11,13 +10,18 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::sync::Notify;
+
+mod control;
+mod instances;
+
+use instances::Killed;
 
 pub(crate) const CREDENTIAL: &str = "Bearer the-credential-of-the-tests";
+pub(crate) const SAME_TENANT: &str = "Bearer another-credential-of-the-same";
+pub(crate) const SECOND: &str = "Bearer the-credential-of-somebody-else";
 
 /// What is wrong with a service. `None` is nothing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,9 +68,18 @@ pub(crate) enum Fault {
     KeyInQuery,
     MissingKeyText,
     RepeatedOnTheWay,
+    PrincipalIgnored,
+    RestartForgets,
+    WindowShort,
+    WindowSlides,
+    InstancesApart,
+    /// Seen only where a kill meets a request under way.
+    KillForgets,
+    /// A restart takes the effects too, so that nothing can be told.
+    EffectsForgotten,
 }
 
-pub(crate) const FAULTS: [Fault; 41] = [
+pub(crate) const FAULTS: [Fault; 46] = [
     Fault::NoDedup,
     Fault::RaceBeforeClaim,
     Fault::GlobalKey,
@@ -108,6 +121,11 @@ pub(crate) const FAULTS: [Fault; 41] = [
     Fault::KeyInQuery,
     Fault::MissingKeyText,
     Fault::RepeatedOnTheWay,
+    Fault::PrincipalIgnored,
+    Fault::RestartForgets,
+    Fault::WindowShort,
+    Fault::WindowSlides,
+    Fault::InstancesApart,
 ];
 
 /// An answer before it is written.
@@ -129,11 +147,18 @@ struct Record {
     /// Nothing while it runs.
     told: Option<Told>,
     replays: u32,
+    /// When it was made, on the clock that the control moves.
+    at: u64,
 }
 
 #[derive(Default)]
 struct Book {
     effects: u64,
+    clock: u64,
+    kills: u32,
+    under_way: u32,
+    /// Whether the request that a kill shall meet is there.
+    held: bool,
     records: HashMap<String, Record>,
 }
 
@@ -143,6 +168,10 @@ pub(crate) struct Orders {
     fault: Fault,
     book: Arc<Mutex<Book>>,
     address: std::net::SocketAddr,
+    second: std::net::SocketAddr,
+    /// The number of the effect whose answer never comes, and of the kill that ends it.
+    held: Option<(u64, u32)>,
+    changed: Arc<Notify>,
 }
 
 /// What a request asked for.
@@ -153,6 +182,8 @@ struct Asked {
     key: Option<String>,
     body: Bytes,
     connection: u64,
+    tenant: &'static str,
+    instance: u64,
 }
 
 /// Removes a record whose request was given up.
@@ -167,26 +198,6 @@ impl Drop for Forgets {
 }
 
 impl Orders {
-    pub(crate) async fn start(fault: Fault) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let orders = Self { fault, book: Arc::default(), address: listener.local_addr().unwrap() };
-        let service = orders.clone();
-        tokio::spawn(async move {
-            let mut number = 0;
-            while let Ok((stream, _)) = listener.accept().await {
-                number += 1;
-                let (service, connection) = (service.clone(), number);
-                let answer = service_fn(move |request| {
-                    let service = service.clone();
-                    async move { Ok::<_, Infallible>(service.answer(request, connection).await) }
-                });
-                let serving = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
-                tokio::spawn(serving);
-            }
-        });
-        orders
-    }
-
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
@@ -199,24 +210,29 @@ impl Orders {
         self.fault == fault
     }
 
-    async fn answer(&self, request: Request<Incoming>, connection: u64) -> Response<Full<Bytes>> {
-        let told = if request.method() == hyper::Method::GET {
+    async fn answer(&self, request: Request<Incoming>, connection: u64) -> Result<Response<Full<Bytes>>, Killed> {
+        let told = if request.uri().path().starts_with("/control/") {
+            self.control(request.uri()).await
+        } else if request.method() == hyper::Method::GET {
             let body = json!({"count": self.book().effects}).to_string();
             Told { status: 200, kind: "application/json", headers: Vec::new(), body }
         } else {
-            self.ask(request, connection).await
+            self.ask(request, connection).await.ok_or(Killed)?
         };
         let mut response = Response::builder().status(told.status).header("content-type", told.kind);
         for (name, value) in told.headers {
             response = response.header(name, value);
         }
-        response.body(Full::new(Bytes::from(told.body))).unwrap()
+        Ok(response.body(Full::new(Bytes::from(told.body))).unwrap())
     }
 
-    async fn ask(&self, request: Request<Incoming>, connection: u64) -> Told {
+    async fn ask(&self, request: Request<Incoming>, connection: u64) -> Option<Told> {
         let (parts, mut incoming) = request.into_parts();
         let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let allowed = header("authorization").as_deref() == Some(CREDENTIAL);
+        let credential = header("authorization").unwrap_or_default();
+        let allowed = [CREDENTIAL, SAME_TENANT, SECOND].contains(&credential.as_str());
+        let tenant = if credential == SECOND { "b" } else { "a" };
+        let _under_way = control::UnderWay::begin(self);
         let mut key = header("idempotency-key").map(|key| key.trim_matches('"').to_owned());
         let query = parts.uri.query().unwrap_or_default().to_owned();
         if self.is(Fault::KeyInQuery) && key.is_none() {
@@ -227,26 +243,35 @@ impl Orders {
             match frame {
                 Ok(frame) => body.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data)),
                 Err(_) if self.is(Fault::HalfBodyRuns) => break,
-                Err(_) => return problem(400, "cut"),
+                Err(_) => return Some(problem(400, "cut")),
             }
         }
         let agent = header("user-agent").unwrap_or_default();
         let operation = parts.uri.path().to_owned();
-        let asked = Asked { operation, query, agent, key, body: Bytes::from(body), connection };
+        let asked = Asked {
+            operation,
+            query,
+            agent,
+            key,
+            body: Bytes::from(body),
+            connection,
+            tenant,
+            instance: connection % 2,
+        };
         let name = self.name(&asked);
         if !allowed {
             let mut book = self.book();
             let stored = name.as_ref().and_then(|name| book.records.get(name)).and_then(|record| record.told.clone());
             if let (true, Some(told)) = (self.is(Fault::StoredBeforeCredential), stored) {
-                return told;
+                return Some(told);
             }
             let refused = problem(401, "unauthenticated");
             if let (true, Some(name)) = (self.is(Fault::UnauthenticatedRemembered), name) {
                 let told = Some(refused.clone());
-                let record = Record { fingerprint: self.fingerprint(&asked), told, replays: 0 };
+                let record = Record { fingerprint: self.fingerprint(&asked), told, replays: 0, at: book.clock };
                 book.records.entry(name).or_insert(record);
             }
-            return refused;
+            return Some(refused);
         }
         let (service, watched) =
             (self.clone(), matches!(self.fault, Fault::CallerGoneForgets | Fault::CallerGoneSticks));
@@ -270,7 +295,10 @@ impl Orders {
             (Some(key), Fault::KeyOfConnection) => format!("{} {key}", asked.connection),
             (Some(key), _) => key.clone(),
         };
-        Some(if self.is(Fault::GlobalKey) { key } else { format!("{} {key}", asked.operation) })
+        let tenant = if self.is(Fault::PrincipalIgnored) { "" } else { asked.tenant };
+        let instance = if self.is(Fault::InstancesApart) { asked.instance } else { 0 };
+        let own = format!("{tenant} {instance} {} {key}", asked.operation);
+        Some(if self.is(Fault::GlobalKey) { key } else { own })
     }
 
     fn fingerprint(&self, asked: &Asked) -> String {
@@ -301,19 +329,20 @@ impl Orders {
         }
     }
 
-    async fn guarded(&self, asked: Asked) -> Told {
+    async fn guarded(&self, asked: Asked) -> Option<Told> {
         let Some(name) = self.name(&asked) else {
             if self.is(Fault::MissingKeyText) {
-                return Told { status: 400, kind: "text/plain", headers: Vec::new(), body: "no key".to_owned() };
+                let body = "no key".to_owned();
+                return Some(Told { status: 400, kind: "text/plain", headers: Vec::new(), body });
             }
-            return self.run(&asked);
+            return Some(self.run(&asked));
         };
         if asked.key.as_ref().is_some_and(|key| key.len() > 255) {
-            return problem(400, "key-too-long");
+            return Some(problem(400, "key-too-long"));
         }
         let fingerprint = self.fingerprint(&asked);
         if let Some(told) = self.look_up(&name, &fingerprint, &asked) {
-            return told;
+            return Some(told);
         }
         if self.is(Fault::RaceBeforeClaim) {
             works().await;
@@ -325,15 +354,21 @@ impl Orders {
             }
             let free = !book.records.contains_key(&name) || self.is(Fault::RaceBeforeClaim);
             if free {
-                book.records.insert(name.clone(), Record { fingerprint: fingerprint.clone(), told: None, replays: 0 });
+                let at = book.clock;
+                let record = Record { fingerprint: fingerprint.clone(), told: None, replays: 0, at };
+                book.records.insert(name.clone(), record);
             }
             free
         };
         if !claimed {
-            return self.look_up(&name, &fingerprint, &asked).unwrap_or_else(|| problem(409, "in-progress"));
+            return self.look_up(&name, &fingerprint, &asked).or_else(|| Some(problem(409, "in-progress")));
         }
         let mut forgets = Forgets(self.clone(), Some(name.clone()).filter(|_| self.is(Fault::CallerGoneForgets)));
         let told = self.run(&asked);
+        if self.is_held() {
+            self.until_killed(&name, told).await;
+            return None;
+        }
         works().await;
         forgets.1 = None;
         let mut book = self.book();
@@ -344,12 +379,14 @@ impl Orders {
         {
             record.told = Some(told.clone());
         }
-        told
+        Some(told)
     }
 
     /// What a key that is known is answered with; nothing where the request shall run.
     fn look_up(&self, name: &str, fingerprint: &str, asked: &Asked) -> Option<Told> {
         let mut book = self.book();
+        self.expire(&mut book, name);
+        let now = book.clock;
         let record = book.records.get_mut(name)?;
         if record.fingerprint != fingerprint {
             return match self.fault {
@@ -381,6 +418,9 @@ impl Orders {
             };
         };
         record.replays += 1;
+        if self.is(Fault::WindowSlides) {
+            record.at = now;
+        }
         if self.is(Fault::ThirdTimeRuns) && record.replays > 1 {
             book.records.remove(name);
             return None;

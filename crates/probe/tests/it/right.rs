@@ -2,7 +2,7 @@
 
 use counterfoil_probe::{Catalogue, FailOn, Probe, Run, Settings, Verdict};
 
-use crate::orders::{CREDENTIAL, Fault, Orders};
+use crate::orders::{CREDENTIAL, Fault, Orders, SAME_TENANT, SECOND};
 
 /// What the tests say of a service of ours.
 pub(crate) fn settings(orders: &Orders) -> Settings {
@@ -18,6 +18,13 @@ pub(crate) fn settings(orders: &Orders) -> Settings {
         default_member: Some("/gift=false".to_owned()),
         settle_ms: Some(0),
         patience_ms: Some(400),
+        restart_command: Some(orders.hook("restart")),
+        kill_command: Some(orders.hook("kill")),
+        clock_command: Some(orders.hook("clock?seconds=$PROBE_SECONDS")),
+        window: Some(3600),
+        second_credential: Some(format!("Authorization: {SECOND}")),
+        same_tenant_credential: Some(format!("Authorization: {SAME_TENANT}")),
+        second_url: Some(orders.second_url("/orders")),
         ..Settings::default()
     }
 }
@@ -29,7 +36,7 @@ pub(crate) async fn run(settings: &Settings) -> Run {
 
 /// Whether a case may also be inconclusive: it needs a race that may not come about.
 pub(crate) fn is_race(row: &str) -> bool {
-    row.starts_with('C') || row == "I2" || row == "F12"
+    row.starts_with('C') || row == "I2" || row == "F12" || row == "H3"
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,7 +45,9 @@ async fn it_gets_no_deviation_and_the_same_verdicts_each_time() {
     let settings = settings(&orders);
     let first = run(&settings).await;
     for result in &first.results {
-        assert!(result.verdict.is_answer() || is_race(&result.row), "{result:#?}");
+        // Of the two questions about another credential, which has all rights here, only one can be put.
+        let is_put = result.row != "E9";
+        assert!(result.verdict.is_answer() || is_race(&result.row) || !is_put, "{result:#?}");
         assert!(!matches!(result.verdict, Verdict::Deviates(_)), "{result:#?}");
     }
     assert_eq!(first.exit_code(FailOn::Any), 0);

@@ -2,7 +2,7 @@
 
 use counterfoil_probe::{Catalogue, FailOn, Probe, ProbeError, Settings, Verdict, report};
 
-use crate::orders::{CREDENTIAL, Fault, Orders};
+use crate::orders::{CREDENTIAL, Fault, Orders, SAME_TENANT, SECOND};
 use crate::right::{run, settings};
 
 fn probe(settings: &Settings) -> Result<Probe, ProbeError> {
@@ -19,6 +19,8 @@ fn another_machine_needs_a_word() {
     settings.other_url = Some("http://10.0.0.1/".to_owned());
     settings.i_own_this_api = false;
     assert!(probe(&settings).is_err(), "the other operation counts too");
+    settings.second_url = settings.other_url.take();
+    assert!(probe(&settings).is_err(), "and so does the second instance");
 }
 
 #[test]
@@ -61,9 +63,10 @@ async fn secrets_stay_out_of_every_report() {
         report::page(std::slice::from_ref(&found)),
         report::Sheet::of(&found).to_toml().unwrap(),
     ];
-    let secret = CREDENTIAL.split(' ').next_back().unwrap();
+    let secrets = [CREDENTIAL, SAME_TENANT, SECOND].map(|credential| credential.split(' ').next_back().unwrap());
     for text in all {
-        assert!(!text.contains(secret) && !text.contains("session="), "a secret stands in a report");
+        assert!(!secrets.iter().any(|secret| text.contains(secret)), "a credential stands in a report");
+        assert!(!text.contains("session="), "a cookie stands in a report");
     }
     assert!(report::lines(&found).unwrap().contains("[redacted]"));
 }
