@@ -124,6 +124,8 @@ pub enum Step {
 pub struct Request {
     /// The name of the exchange; all of a `together` may share one.
     pub r#as: String,
+    /// Another method than the target's.
+    pub method: Option<String>,
     /// The name of the key in this round, or `none`.
     pub key: String,
     /// How the key's text is changed.
@@ -167,6 +169,16 @@ pub enum KeyForm {
     Quoted,
     /// Without quotes, whatever the contract says.
     Bare,
+    /// No text at all.
+    Empty,
+    /// With a space in it.
+    Spaced,
+    /// With a comma in it.
+    Comma,
+    /// With a letter beyond ASCII.
+    Accented,
+    /// A word and a number instead of a UUID.
+    Word,
 }
 
 /// Where a key stands.
@@ -180,6 +192,10 @@ pub enum KeyPlace {
     Header,
     /// In a header `X-Idempotency-Key`.
     XHeader,
+    /// In two lines of the contract's header, the second with another key.
+    HeaderTwice,
+    /// In the contract's header, its name in capitals.
+    HeaderCapitals,
     /// In the query as `idempotency_key`.
     Query,
     /// In a member `idempotency_key` of the body.
@@ -348,6 +364,13 @@ pub enum Fact {
         /// The exchanges.
         of: Vec<String>,
     },
+    /// The value of a header in the answers that are no success, or `none`.
+    RefusalHeader {
+        /// The exchange, or the exchanges that share the name.
+        of: String,
+        /// The header's name, in lower case.
+        name: String,
+    },
     /// The statuses of answers that are no success.
     Refusals {
         /// The exchange, or the exchanges that share the name.
@@ -443,6 +466,7 @@ impl Fact {
             | Self::Problem { of }
             | Self::Echo { of }
             | Self::Refusals { of }
+            | Self::RefusalHeader { of, .. }
             | Self::Successes { of } => vec![of],
             Self::Relation { of }
             | Self::SameStatus { of }

@@ -10,8 +10,9 @@ use crate::case::{Case, Fact, Step};
 use crate::error::ProbeError;
 
 /// The files that come with the crate, with their names.
-const FILES: [(&str, &str); 10] = [
+const FILES: [(&str, &str); 11] = [
     ("a-controls.toml", include_str!("../cases/a-controls.toml")),
+    ("a-syntax.toml", include_str!("../cases/a-syntax.toml")),
     ("b-sequence.toml", include_str!("../cases/b-sequence.toml")),
     ("c-concurrency.toml", include_str!("../cases/c-concurrency.toml")),
     ("d-parameters.toml", include_str!("../cases/d-parameters.toml")),

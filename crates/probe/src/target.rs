@@ -200,14 +200,30 @@ impl Target {
         }
         if let Some(key) = &key {
             match self.carrier(send.place) {
-                Carrier::Header(name) => set(&mut headers, &name, &self.spelt(key, send.key_form)),
+                Carrier::Header(name) => {
+                    set(&mut headers, &name, &self.spelt(key, send.key_form));
+                    match (send.place, headers.last_mut()) {
+                        (KeyPlace::HeaderCapitals, Some((name, _))) => *name = name.to_ascii_uppercase(),
+                        (KeyPlace::HeaderTwice, _) => {
+                            let other = self.spelt(&format!("{key}-2"), send.key_form);
+                            headers.push((name, other));
+                        }
+                        _ => {}
+                    }
+                }
+                Carrier::Query(_) | Carrier::Body(_)
+                    if matches!(send.place, KeyPlace::HeaderTwice | KeyPlace::HeaderCapitals) =>
+                {
+                    return Err("the key is in no header".to_owned());
+                }
                 Carrier::Query(name) => add_query(&mut address.path, &format!("{name}={key}")),
                 Carrier::Body(name) => body = with_member(&body, &name, key)?,
             }
         }
         set(&mut headers, "content-length", &body.len().to_string());
         set(&mut headers, "connection", if send.keep { "keep-alive" } else { "close" });
-        let (method, path) = (self.method.clone(), address.path.clone());
+        let method = send.method.clone().unwrap_or_else(|| self.method.clone());
+        let path = address.path.clone();
         Ok((address, Prepared { method, path, headers, body, key, lose: send.lose }))
     }
 
@@ -231,7 +247,7 @@ impl Target {
 
     fn carrier(&self, place: KeyPlace) -> Carrier {
         match place {
-            KeyPlace::Given => self.carrier.clone(),
+            KeyPlace::Given | KeyPlace::HeaderTwice | KeyPlace::HeaderCapitals => self.carrier.clone(),
             KeyPlace::Header => Carrier::Header("idempotency-key".to_owned()),
             KeyPlace::XHeader => Carrier::Header("x-idempotency-key".to_owned()),
             KeyPlace::Query => Carrier::Query("idempotency_key".to_owned()),
@@ -244,7 +260,7 @@ impl Target {
         let quoted = match form {
             KeyForm::Quoted => true,
             KeyForm::Bare => false,
-            KeyForm::Plain | KeyForm::Upper => self.contract == Contract::Ietf,
+            _ => self.contract == Contract::Ietf,
         };
         if quoted { format!("\"{key}\"") } else { key.to_owned() }
     }
@@ -325,6 +341,11 @@ fn shaped(key: &str, send: &Request) -> String {
     match send.key_form {
         KeyForm::Upper => text.to_ascii_uppercase(),
         KeyForm::Plain | KeyForm::Quoted | KeyForm::Bare => text,
+        KeyForm::Empty => String::new(),
+        KeyForm::Spaced => format!("{text} x"),
+        KeyForm::Comma => format!("{text},x"),
+        KeyForm::Accented => format!("{text}\u{e9}"),
+        KeyForm::Word => format!("order-{}", text.replace('-', "")),
     }
 }
 
