@@ -112,7 +112,9 @@ impl Probe {
     /// What the run would do. Nothing is sent.
     #[must_use]
     pub fn plan(&self) -> Plan {
-        let sum = |each: fn(&Case) -> u32| self.cases.iter().map(each).fold(0, u32::saturating_add);
+        // A case that lacks something sends nothing.
+        let asked: Vec<&Case> = self.cases.iter().filter(|case| self.target.missing(case).is_none()).collect();
+        let sum = |each: fn(&Case) -> u32| asked.iter().map(|case| each(case)).fold(0, u32::saturating_add);
         Plan {
             target: self.url.clone(),
             cases: self.cases.iter().map(|case| case.id.clone()).collect(),

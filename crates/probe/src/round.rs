@@ -69,8 +69,7 @@ impl Runner {
         let mut open =
             Open { case, number, keys: BTreeMap::new(), kept: None, started: BTreeMap::new(), round: Round::default() };
         // What was not given is known before anything is sent, and costs no effect.
-        let missing = case.sends().find_map(|send| self.target.request(send, Some("key")).err());
-        if let Some(missing) = missing {
+        if let Some(missing) = self.target.missing(case) {
             return (open.round, Some(Stop::Missing(missing)));
         }
         let mut stop = self.mark(&mut open, "").await.err();

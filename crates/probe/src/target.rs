@@ -7,8 +7,8 @@ use std::net::IpAddr;
 use http::Uri;
 use http::header::{HeaderName, HeaderValue};
 
-use crate::body::{Hints, changed, with_member};
-use crate::case::{Body, Contract, Credential, KeyForm, KeyPlace, Loss, Request};
+use crate::body::{Format, Hints};
+use crate::case::{Body, Case, Contract, Credential, KeyForm, KeyPlace, Loss, Request};
 use crate::error::ProbeError;
 use crate::settings::Settings;
 use crate::wire::Outgoing;
@@ -80,6 +80,7 @@ pub(crate) struct Target {
     pub(crate) body: Vec<u8>,
     pub(crate) content_type: String,
     pub(crate) headers: Vec<(String, String)>,
+    format: Format,
     pub(crate) credential: Option<(String, String)>,
     pub(crate) id: Option<IdPlace>,
     pub(crate) counter: Option<Counter>,
@@ -113,13 +114,20 @@ impl Target {
             Some(name) => IdPlace::Header(name.to_ascii_lowercase()),
             None => IdPlace::Pointer(id.to_owned()),
         });
+        let content_type = settings.content_type.clone().unwrap_or_else(|| "application/json".to_owned());
+        let format = Format::of(&content_type);
+        if format == Format::Multipart && content_type.to_ascii_lowercase().contains("boundary=") {
+            let why = "--content-type: the parts and their boundary are the probe's own; give --body as NAME=VALUE&NAME=VALUE";
+            return Err(usage(why.to_owned()));
+        }
         let target = Self {
             address: Address::parse(url)?,
             other: settings.other_url.as_deref().map(Address::parse).transpose()?,
             method,
             contract,
-            body: settings.body.clone().unwrap_or_else(|| "{}".to_owned()).into_bytes(),
-            content_type: settings.content_type.clone().unwrap_or_else(|| "application/json".to_owned()),
+            body: settings.body.clone().unwrap_or_else(|| format.empty().to_owned()).into_bytes(),
+            format,
+            content_type,
             headers: settings.header.iter().map(|line| header(line)).collect::<Result<_, _>>()?,
             credential: settings.credential.as_deref().map(secret).transpose()?,
             id,
@@ -130,7 +138,7 @@ impl Target {
             carrier: carrier(settings.key.as_deref(), contract)?,
         };
         if target.vary.is_some() {
-            target.changed(Body::Changed).map_err(|why| usage(format!("--vary: {why}")))?;
+            target.written(Body::Changed, None).map_err(|why| usage(format!("--vary: {why}")))?;
         }
         Ok(target)
     }
@@ -145,13 +153,18 @@ impl Target {
         }
     }
 
-    fn changed(&self, change: Body) -> Result<Vec<u8>, String> {
+    fn written(&self, change: Body, key: Option<(&str, &str)>) -> Result<Vec<u8>, String> {
         let hints = Hints {
             vary: self.vary.as_deref(),
             invalid: self.invalid.as_deref(),
             default: self.default_member.as_deref(),
         };
-        changed(&self.body, change, &hints)
+        self.format.body(&self.body, change, &hints, key)
+    }
+
+    /// What a case needs and was not given. It is known before anything is sent.
+    pub(crate) fn missing(&self, case: &Case) -> Option<String> {
+        case.sends().find_map(|send| self.request(send, Some("key")).err())
     }
 
     /// The request of a step. The text of the error says what was not given that it needs.
@@ -160,12 +173,12 @@ impl Target {
             true => self.other.clone().ok_or("no other operation was named (--other-url)")?,
             false => self.address.clone(),
         };
-        let mut body = self.changed(send.body)?;
+        let content_type = self.format.content_type(&self.content_type, send.body, send.charset)?;
         let mut headers = vec![
             ("host".to_owned(), address.authority.clone()),
             ("user-agent".to_owned(), concat!("counterfoil-probe/", env!("CARGO_PKG_VERSION")).to_owned()),
             ("accept".to_owned(), "*/*".to_owned()),
-            ("content-type".to_owned(), self.content_type.clone()),
+            ("content-type".to_owned(), content_type),
         ];
         for (name, value) in &self.headers {
             set(&mut headers, name, value);
@@ -180,13 +193,15 @@ impl Target {
             add_query(&mut address.path, query);
         }
         let key = key.map(|key| shaped(key, send));
+        let mut member = None;
         if let Some(key) = &key {
             match self.carrier(send.place) {
                 Carrier::Header(name) => set(&mut headers, &name, &self.spelt(key, send.key_form)),
                 Carrier::Query(name) => add_query(&mut address.path, &format!("{name}={key}")),
-                Carrier::Body(name) => body = with_member(&body, &name, key)?,
+                Carrier::Body(name) => member = Some(name),
             }
         }
+        let body = self.written(send.body, member.as_deref().zip(key.as_deref()))?;
         set(&mut headers, "content-length", &body.len().to_string());
         set(&mut headers, "connection", if send.keep { "keep-alive" } else { "close" });
         let (method, path) = (self.method.clone(), address.path.clone());
