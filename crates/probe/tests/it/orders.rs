@@ -17,6 +17,8 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+mod forms;
+
 pub(crate) const CREDENTIAL: &str = "Bearer the-credential-of-the-tests";
 
 /// What is wrong with a service. `None` is nothing.
@@ -64,9 +66,13 @@ pub(crate) enum Fault {
     KeyInQuery,
     MissingKeyText,
     RepeatedOnTheWay,
+    FormInOrder,
+    KeyInFormIgnored,
+    MultipartWithBoundary,
+    MultipartUnguarded,
 }
 
-pub(crate) const FAULTS: [Fault; 41] = [
+pub(crate) const FAULTS: [Fault; 45] = [
     Fault::NoDedup,
     Fault::RaceBeforeClaim,
     Fault::GlobalKey,
@@ -108,6 +114,10 @@ pub(crate) const FAULTS: [Fault; 41] = [
     Fault::KeyInQuery,
     Fault::MissingKeyText,
     Fault::RepeatedOnTheWay,
+    Fault::FormInOrder,
+    Fault::KeyInFormIgnored,
+    Fault::MultipartWithBoundary,
+    Fault::MultipartUnguarded,
 ];
 
 /// An answer before it is written.
@@ -151,8 +161,15 @@ struct Asked {
     query: String,
     agent: String,
     key: Option<String>,
+    kind: String,
     body: Bytes,
     connection: u64,
+}
+
+impl Asked {
+    fn parsed(&self) -> Value {
+        forms::read(&self.kind, &self.body).unwrap_or_else(|| serde_json::from_slice(&self.body).unwrap_or_default())
+    }
 }
 
 /// Removes a record whose request was given up.
@@ -232,7 +249,14 @@ impl Orders {
         }
         let agent = header("user-agent").unwrap_or_default();
         let operation = parts.uri.path().to_owned();
-        let asked = Asked { operation, query, agent, key, body: Bytes::from(body), connection };
+        let kind = header("content-type").unwrap_or_default();
+        if !self.is(Fault::KeyInFormIgnored) {
+            key = key.or_else(|| forms::read(&kind, &body)?.get("token")?.as_str().map(str::to_owned));
+        }
+        if self.is(Fault::MultipartUnguarded) && kind.starts_with("multipart/") {
+            key = None;
+        }
+        let asked = Asked { operation, query, agent, key, kind, body: Bytes::from(body), connection };
         let name = self.name(&asked);
         if !allowed {
             let mut book = self.book();
@@ -277,11 +301,13 @@ impl Orders {
         let mut query: Vec<&str> = asked.query.split('&').collect();
         query.sort_unstable();
         let query = if self.is(Fault::FingerprintWithoutQuery) { Vec::new() } else { query };
-        let parsed: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
+        let parsed = asked.parsed();
         let body = match self.fault {
             Fault::FingerprintMissing => return String::new(),
             Fault::FingerprintOfNames => parsed.as_object().map(|all| format!("{:?}", all.keys())).unwrap_or_default(),
-            Fault::FingerprintOfBytes => String::from_utf8_lossy(&asked.body).into_owned(),
+            Fault::FingerprintOfBytes | Fault::FormInOrder | Fault::MultipartWithBoundary => {
+                String::from_utf8_lossy(&asked.body).into_owned()
+            }
             Fault::FingerprintSortsArrays | Fault::FingerprintThroughFloat => self.loose(parsed).to_string(),
             _ => parsed.to_string(),
         };
@@ -411,7 +437,7 @@ impl Orders {
 
     /// The effect itself.
     fn run(&self, asked: &Asked) -> Told {
-        let body: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
+        let body = asked.parsed();
         let valid = body.get("quantity").is_some_and(Value::is_number) || self.is(Fault::HalfBodyRuns);
         let mut book = self.book();
         if valid || self.is(Fault::ValidationAfterEffect) {
