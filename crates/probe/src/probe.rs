@@ -36,7 +36,7 @@ const SETTLE: Duration = Duration::from_millis(20);
 /// How long "still under way" is borne where nothing is said.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a run would do, told before it does it.
+/// What a run would do, told before it does it. A case that lacks something sends nothing, and is in no sum.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// The target.
@@ -112,7 +112,6 @@ impl Probe {
     /// What the run would do. Nothing is sent.
     #[must_use]
     pub fn plan(&self) -> Plan {
-        // A case that lacks something sends nothing.
         let asked: Vec<&Case> = self.cases.iter().filter(|case| self.target.missing(case).is_none()).collect();
         let sum = |each: fn(&Case) -> u32| asked.iter().map(|case| each(case)).fold(0, u32::saturating_add);
         Plan {
