@@ -1,6 +1,6 @@
 //! Changes to a body that keep every other byte as it was given: member order, spelling of numbers and strings.
 //!
-//! JSON is changed here, pairs in `pairs.rs`. What does not belong here: when which change is sent, which the cases say.
+//! JSON is changed here, pairs in `pairs.rs`. What does not belong here: when which change is sent (the cases).
 
 use crate::case::Body;
 

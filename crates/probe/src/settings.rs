@@ -16,8 +16,8 @@ pub struct Settings {
     pub method: Option<String>,
     /// The contract that it is held against; `ietf` where nothing is said.
     pub contract: Option<Contract>,
-    /// A body that the target accepts: JSON, or pairs as `a=1&b=2` where the media type is of pairs; the empty one where
-    /// nothing is said.
+    /// A body that the target accepts: JSON, or pairs as `a=1&b=2` where the media type is of pairs; where nothing is
+    /// said `{}`, or no pairs.
     pub body: Option<String>,
     /// Its media type; `application/json` where nothing is said. `application/x-www-form-urlencoded` and
     /// `multipart/form-data` are of pairs.

@@ -117,7 +117,7 @@ impl Target {
         let content_type = settings.content_type.clone().unwrap_or_else(|| "application/json".to_owned());
         let format = Format::of(&content_type);
         if format == Format::Multipart && content_type.to_ascii_lowercase().contains("boundary=") {
-            let why = "--content-type: the parts and their boundary are the probe's own; give --body as NAME=VALUE&NAME=VALUE";
+            let why = "--content-type: parts and boundary are the probe's own; give --body as NAME=VALUE&NAME=VALUE";
             return Err(usage(why.to_owned()));
         }
         let target = Self {

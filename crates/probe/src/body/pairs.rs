@@ -26,7 +26,7 @@ impl Pairs {
         self.0.push(written(name, value));
     }
 
-    /// The pairs after a change. The text of the error says what is missing for it, or that this kind has no such thing.
+    /// The pairs after a change. The text of the error says what is missing for it, or that pairs have no such thing.
     pub(super) fn changed(mut self, format: Format, change: Body, hints: &Hints<'_>) -> Result<Self, String> {
         let none = |what: &str| Err(format!("pairs of a name and a value {what}"));
         match change {
