@@ -1,16 +1,23 @@
-//! Changes to a JSON body that keep every other byte as it was given: member order, spelling of numbers and strings.
+//! Changes to a body that keep every other byte as it was given: member order, spelling of numbers and strings.
 //!
-//! What does not belong here: when which change is sent, which the cases say.
+//! JSON is changed here, pairs in `pairs.rs`. What does not belong here: when which change is sent (the cases).
 
 use crate::case::Body;
+
+mod format;
+mod pairs;
+
+pub(crate) use format::Format;
 
 /// JSON with its order and spelling. Names and scalars are kept as they are written.
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Json {
-    Object(Vec<(String, Json)>),
+    Object(Members),
     Array(Vec<Json>),
     Scalar(String),
 }
+
+type Members = Vec<(String, Json)>;
 
 /// What the changes need to know beside the body.
 #[derive(Clone, Debug, Default)]
@@ -26,8 +33,12 @@ pub(crate) struct Hints<'a> {
 /// The member that `added` and `null-added` write.
 const EXTRA: &str = "\"counterfoil_probe\"";
 
-/// The body after a change. The text of the error says what is missing for it.
-pub(crate) fn changed(base: &[u8], change: Body, hints: &Hints<'_>) -> Result<Vec<u8>, String> {
+/// A letter with its accent as one code point, and as two; people see no difference.
+const COMPOSED: &str = " caf\u{e9}";
+const DECOMPOSED: &str = " cafe\u{301}";
+
+/// The JSON body after a change. The text of the error says what is missing for it.
+fn changed(base: &[u8], change: Body, hints: &Hints<'_>) -> Result<Vec<u8>, String> {
     if change == Body::Base {
         return Ok(base.to_vec());
     }
@@ -59,12 +70,21 @@ pub(crate) fn changed(base: &[u8], change: Body, hints: &Hints<'_>) -> Result<Ve
             *varied(&mut json, hints.vary)? =
                 Json::Object(vec![("\"invalid\"".to_owned(), Json::Scalar("true".to_owned()))])
         }
+        Body::DuplicateMember => duplicate(&mut json, hints.vary)?,
+        Body::Nested => {
+            let value = varied(&mut json, hints.vary)?;
+            *value = Json::Array(vec![value.clone()]);
+        }
+        Body::Escaped => retell(&mut json, hints.vary, escaped)?,
+        Body::Composed => retell(&mut json, hints.vary, |text| quoted(&format!("{text}{COMPOSED}")))?,
+        Body::Decomposed => retell(&mut json, hints.vary, |text| quoted(&format!("{text}{DECOMPOSED}")))?,
+        Body::NewBoundary => return Err("only a multipart body has boundaries".to_owned()),
     }
     Ok(compact(&json).into_bytes())
 }
 
-/// The body with one more member, for keys that travel in it.
-pub(crate) fn with_member(base: &[u8], name: &str, text: &str) -> Result<Vec<u8>, String> {
+/// The JSON body with one more member, for keys that travel in it.
+fn with_member(base: &[u8], name: &str, text: &str) -> Result<Vec<u8>, String> {
     let mut json = read(base)?;
     members(&mut json)?.push((quoted(name), Json::Scalar(quoted(text))));
     Ok(compact(&json).into_bytes())
@@ -78,7 +98,7 @@ fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn members(json: &mut Json) -> Result<&mut Vec<(String, Json)>, String> {
+fn members(json: &mut Json) -> Result<&mut Members, String> {
     match json {
         Json::Object(members) => Ok(members),
         Json::Array(_) | Json::Scalar(_) => Err("the body is no JSON object".to_owned()),
@@ -143,20 +163,35 @@ fn another(value: &Json) -> Result<Json, String> {
     Ok(Json::Scalar(other))
 }
 
-fn remove(json: &mut Json, vary: Option<&str>) -> Result<(), String> {
-    let pointer = vary.map(str::to_owned);
-    let (parent, name) = match pointer.as_deref().and_then(|pointer| pointer.rsplit_once('/')) {
+/// The object that holds the varied member, and its name; the whole body and no name where nothing is varied.
+fn parent<'a>(json: &'a mut Json, vary: Option<&str>) -> Result<(&'a mut Members, Option<String>), String> {
+    let (parent, name) = match vary.and_then(|pointer| pointer.rsplit_once('/')) {
         Some(("", name)) => (json, Some(unescape(name))),
         Some((parent, name)) => (at(json, parent)?, Some(unescape(name))),
         None => (json, None),
     };
-    let members = members(parent)?;
+    Ok((members(parent)?, name))
+}
+
+fn remove(json: &mut Json, vary: Option<&str>) -> Result<(), String> {
+    let (members, name) = parent(json, vary)?;
     let before = members.len();
     match name {
         Some(name) => members.retain(|(raw, _)| !named(raw, &name)),
         None => drop(members.pop()),
     }
     turned(members.len() < before, "the body has no such member to take away")
+}
+
+fn duplicate(json: &mut Json, vary: Option<&str>) -> Result<(), String> {
+    let (members, name) = parent(json, vary)?;
+    let found = match name {
+        Some(name) => members.iter().find(|(raw, _)| named(raw, &name)),
+        None => members.last(),
+    };
+    let again = found.cloned().ok_or("the body has no such member to write twice")?;
+    members.push(again);
+    Ok(())
 }
 
 fn reorder(json: &mut Json) -> bool {
@@ -196,6 +231,33 @@ fn respell(json: &mut Json, vary: Option<&str>, spell: impl Fn(&str) -> String) 
         *text = spell(text);
     }
     Ok(())
+}
+
+/// Writes a text otherwise: the varied one, else the first of the body that is not empty.
+fn retell(json: &mut Json, vary: Option<&str>, tell: impl Fn(&str) -> String) -> Result<(), String> {
+    let read = |raw: &str| serde_json::from_str::<String>(raw).ok().filter(|text| !text.is_empty());
+    let is_text = |json: &Json| matches!(json, Json::Scalar(raw) if read(raw).is_some());
+    let chosen = vary.filter(|pointer| at(json, pointer).is_ok_and(|value| is_text(value)));
+    let found = match chosen {
+        Some(pointer) => at(json, pointer)?,
+        None => first_scalar(json, &|raw| read(raw).is_some()).ok_or("the body has no text")?,
+    };
+    if let Json::Scalar(raw) = found
+        && let Some(text) = read(raw)
+    {
+        *raw = tell(&text);
+    }
+    Ok(())
+}
+
+/// The text with its first letter as an escape, which every reader of JSON undoes.
+fn escaped(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters
+        .next()
+        .map(|letter| letter.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect::<String>());
+    let rest = quoted(letters.as_str());
+    format!("\"{}{}", first.unwrap_or_default(), rest.strip_prefix('"').unwrap_or_default())
 }
 
 fn compact(json: &Json) -> String {

@@ -10,6 +10,10 @@ pub use crate::contract::{Contract, Kind};
 use crate::hook::{Hook, Instance, Span};
 use crate::verdict::Severity;
 
+mod body;
+
+pub use body::Body;
+
 /// One question to a target, as data.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
@@ -136,6 +140,8 @@ pub struct Request {
     pub place: KeyPlace,
     /// The body, as a change to the given one.
     pub body: Body,
+    /// Whether the content type names a character set.
+    pub charset: bool,
     /// More query, `a=1&b=2`.
     pub query: Option<String>,
     /// Headers that are set or replaced.
@@ -200,41 +206,6 @@ pub enum KeyPlace {
     Query,
     /// In a member `idempotency_key` of the body.
     Body,
-}
-
-/// A change to the body.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Body {
-    /// The given bytes.
-    #[default]
-    Base,
-    /// One value changed.
-    Changed,
-    /// One more member.
-    Added,
-    /// The varied member taken away.
-    Removed,
-    /// One more member whose value is null.
-    NullAdded,
-    /// The documented default of a member written out.
-    DefaultAdded,
-    /// Members of objects in reverse order.
-    Reordered,
-    /// Elements of arrays in reverse order.
-    ArraysReversed,
-    /// With line breaks and spaces.
-    Pretty,
-    /// A whole number written with a fraction of zero.
-    NumberDecimal,
-    /// A whole number written with an exponent of zero.
-    NumberExponent,
-    /// A number of 20 digits.
-    NumberLong,
-    /// The number of 20 digits after that.
-    NumberLongNext,
-    /// What the target should refuse.
-    Invalid,
 }
 
 /// Which credential goes along.

@@ -10,13 +10,14 @@ use crate::case::{Case, Fact, Step};
 use crate::error::ProbeError;
 
 /// The files that come with the crate, with their names.
-const FILES: [(&str, &str); 11] = [
+const FILES: [(&str, &str); 12] = [
     ("a-controls.toml", include_str!("../cases/a-controls.toml")),
     ("a-syntax.toml", include_str!("../cases/a-syntax.toml")),
     ("b-sequence.toml", include_str!("../cases/b-sequence.toml")),
     ("c-concurrency.toml", include_str!("../cases/c-concurrency.toml")),
     ("d-parameters.toml", include_str!("../cases/d-parameters.toml")),
     ("d-numbers.toml", include_str!("../cases/d-numbers.toml")),
+    ("d-bodies.toml", include_str!("../cases/d-bodies.toml")),
     ("e-scope.toml", include_str!("../cases/e-scope.toml")),
     ("f-failures.toml", include_str!("../cases/f-failures.toml")),
     ("g-retention.toml", include_str!("../cases/g-retention.toml")),

@@ -195,18 +195,7 @@ pub(crate) fn look(fact: &Fact, round: &Round, id: Option<&IdPlace>) -> Seen {
             let longest = taken.map(|exchange| exchange.key_bytes).max().unwrap_or_default();
             Seen::one(Value::Number(u64::try_from(longest).unwrap_or(u64::MAX)))
         }
-        Fact::RefusalHeader { of, name } => {
-            let named = round.named(of);
-            let refused = named.iter().filter_map(|exchange| exchange.answer.as_ref());
-            let values = refused.filter(|answer| !answer.is_success()).map(|answer| {
-                let found = answer.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-                Value::text(found.map_or("none", |(_, value)| value))
-            });
-            match values.collect::<Vec<_>>() {
-                values if values.is_empty() => Seen::NotReached("nothing was refused".to_owned()),
-                values => Seen::Values(values),
-            }
-        }
+        Fact::RefusalHeader { of, name } => refusal_header(&round.named(of), name),
         Fact::Refusals { of } => {
             let named = round.named(of);
             let refused = named.iter().filter_map(|exchange| exchange.answer.as_ref());
@@ -351,6 +340,19 @@ fn distinguishable(race: &[&Exchange], changed: Option<&Answer>) -> Seen {
         CODES.map(|pointer| body.pointer(pointer).cloned())
     };
     Seen::one(Value::Truth(waiting.status != changed.status || codes(waiting) != codes(changed)))
+}
+
+/// The header of each answer that is no success.
+fn refusal_header(named: &[&Exchange], name: &str) -> Seen {
+    let refused = named.iter().filter_map(|exchange| exchange.answer.as_ref()).filter(|answer| !answer.is_success());
+    let values = refused.map(|answer| {
+        let found = answer.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        Value::text(found.map_or("none", |(_, value)| value))
+    });
+    match values.collect::<Vec<_>>() {
+        values if values.is_empty() => Seen::NotReached("nothing was refused".to_owned()),
+        values => Seen::Values(values),
+    }
 }
 
 fn echo(exchanges: &[&Exchange]) -> Seen {

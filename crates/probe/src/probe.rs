@@ -36,7 +36,7 @@ const SETTLE: Duration = Duration::from_millis(20);
 /// How long "still under way" is borne where nothing is said.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a run would do, told before it does it.
+/// What a run would do, told before it does it. A case that lacks something sends nothing, and is in no sum.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// The target.

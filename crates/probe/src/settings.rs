@@ -31,15 +31,17 @@ pub struct Settings {
     pub method: Option<String>,
     /// The contract that it is held against; `ietf` where nothing is said.
     pub contract: Option<Contract>,
-    /// A body that the target accepts; `{}` where nothing is said.
+    /// A body that the target accepts: JSON, or pairs as `a=1&b=2` where the media type is of pairs; where nothing is
+    /// said `{}`, or no pairs.
     pub body: Option<String>,
-    /// Its media type; `application/json` where nothing is said.
+    /// Its media type; `application/json` where nothing is said. `application/x-www-form-urlencoded` and
+    /// `multipart/form-data` are of pairs.
     pub content_type: Option<String>,
     /// More headers, each `Name: value`.
     pub header: Vec<String>,
     /// The header that says who is calling, `Name: value`; the value may be `env:VARIABLE`.
     pub credential: Option<String>,
-    /// JSON pointer to the value that is changed to make another request.
+    /// JSON pointer to the value that is changed to make another request, or the name of a pair.
     pub vary: Option<String>,
     /// Where the id of the result stands: a JSON pointer into the answer, or `header:NAME`.
     pub id: Option<String>,

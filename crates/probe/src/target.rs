@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use http::Uri;
 use http::header::{HeaderName, HeaderValue};
 
-use crate::body::{Hints, changed, with_member};
+use crate::body::{Format, Hints};
 use crate::case::{Body, Case, Contract, Credential, KeyForm, KeyPlace, Loss, Request};
 use crate::error::ProbeError;
 use crate::fact::Value;
@@ -85,6 +85,7 @@ pub(crate) struct Target {
     body: String,
     pub(crate) content_type: String,
     pub(crate) headers: Vec<(String, String)>,
+    format: Format,
     pub(crate) credential: Option<(String, String)>,
     pub(crate) id: Option<IdPlace>,
     pub(crate) counter: Option<Counter>,
@@ -119,13 +120,20 @@ impl Target {
             Some(name) => IdPlace::Header(name.to_ascii_lowercase()),
             None => IdPlace::Pointer(id.to_owned()),
         });
+        let content_type = settings.content_type.clone().unwrap_or_else(|| "application/json".to_owned());
+        let format = Format::of(&content_type);
+        if format == Format::Multipart && content_type.to_ascii_lowercase().contains("boundary=") {
+            let why = "--content-type: parts and boundary are the probe's own; give --body as NAME=VALUE&NAME=VALUE";
+            return Err(usage(why.to_owned()));
+        }
         let target = Self {
             address: Address::parse(url)?,
             other: settings.other_url.as_deref().map(Address::parse).transpose()?,
             method,
             contract,
-            body: settings.body.clone().unwrap_or_else(|| "{}".to_owned()),
-            content_type: settings.content_type.clone().unwrap_or_else(|| "application/json".to_owned()),
+            body: settings.body.clone().unwrap_or_else(|| format.empty().to_owned()),
+            format,
+            content_type,
             headers: settings.header.iter().map(|line| header(line)).collect::<Result<_, _>>()?,
             credential: settings.credential.as_deref().map(secret).transpose()?,
             id,
@@ -137,7 +145,7 @@ impl Target {
             carrier: carrier(settings.key.as_deref(), contract)?,
         };
         if target.vary.is_some() {
-            target.changed(Body::Changed, None).map_err(|why| usage(format!("--vary: {why}")))?;
+            target.written(Body::Changed, None, None).map_err(|why| usage(format!("--vary: {why}")))?;
         }
         Ok(target)
     }
@@ -152,15 +160,16 @@ impl Target {
         }
     }
 
-    /// The body of a request under `key`, changed. What is to be fresh for each action is the same for equal keys.
-    fn changed(&self, change: Body, key: Option<&str>) -> Result<Vec<u8>, String> {
+    /// The body of a request under `key`, changed, with the key in its `member`. What is to be fresh for each action is the
+    /// same for equal keys.
+    fn written(&self, change: Body, key: Option<&str>, member: Option<&str>) -> Result<Vec<u8>, String> {
         // Not the key itself: an answer that shows this text does not show the key.
         let text = key.map_or_else(fresh, |key| Ok(key.chars().rev().collect()))?;
         let filled = |given: &str| given.replace(FRESH, &text);
         let invalid = self.invalid.as_deref().map(filled);
         let hints =
             Hints { vary: self.vary.as_deref(), invalid: invalid.as_deref(), default: self.default_member.as_deref() };
-        changed(filled(&self.body).as_bytes(), change, &hints)
+        self.format.body(filled(&self.body).as_bytes(), change, &hints, member.zip(key))
     }
 
     /// What was not given that a case needs; nothing where it can be asked.
@@ -178,13 +187,12 @@ impl Target {
             (Instance::First, true) => self.other.clone().ok_or("no other operation was named (--other-url)")?,
             (Instance::First, false) => self.address.clone(),
         };
-        let key = key.map(|key| shaped(key, send));
-        let mut body = self.changed(send.body, key.as_deref())?;
+        let content_type = self.format.content_type(&self.content_type, send.body, send.charset)?;
         let mut headers = vec![
             ("host".to_owned(), address.authority.clone()),
             ("user-agent".to_owned(), concat!("counterfoil-probe/", env!("CARGO_PKG_VERSION")).to_owned()),
             ("accept".to_owned(), "*/*".to_owned()),
-            ("content-type".to_owned(), self.content_type.clone()),
+            ("content-type".to_owned(), content_type),
         ];
         for (name, value) in &self.headers {
             set(&mut headers, name, value);
@@ -198,6 +206,8 @@ impl Target {
         if let Some(query) = &send.query {
             add_query(&mut address.path, query);
         }
+        let key = key.map(|key| shaped(key, send));
+        let mut member = None;
         if let Some(key) = &key {
             match self.carrier(send.place) {
                 Carrier::Header(name) => {
@@ -217,9 +227,10 @@ impl Target {
                     return Err("the key is in no header".to_owned());
                 }
                 Carrier::Query(name) => add_query(&mut address.path, &format!("{name}={key}")),
-                Carrier::Body(name) => body = with_member(&body, &name, key)?,
+                Carrier::Body(name) => member = Some(name),
             }
         }
+        let body = self.written(send.body, key.as_deref(), member.as_deref())?;
         set(&mut headers, "content-length", &body.len().to_string());
         set(&mut headers, "connection", if send.keep { "keep-alive" } else { "close" });
         let method = send.method.clone().unwrap_or_else(|| self.method.clone());

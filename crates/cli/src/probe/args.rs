@@ -57,14 +57,15 @@ pub(crate) struct Ask {
     /// The method [default: POST].
     #[arg(long)]
     pub(crate) method: Option<String>,
-    /// A body that the target accepts: its text, or @FILE; {{fresh}} in it is another text for each action, for what must be
-    /// unique [default: {}].
-    #[arg(long, value_name = "JSON|@FILE")]
+    /// A body that the target accepts: JSON, or NAME=VALUE&NAME=VALUE for the two types of pairs; {{fresh}} in it is another
+    /// text for each action, for what must be unique [default: {}].
+    #[arg(long, value_name = "TEXT|@FILE")]
     pub(crate) body: Option<String>,
-    /// Its media type [default: application/json].
+    /// Its media type; application/x-www-form-urlencoded and multipart/form-data are of pairs [default:
+    /// application/json].
     #[arg(long, value_name = "TYPE")]
     pub(crate) content_type: Option<String>,
-    /// The value that is changed to make another request, such as /quantity [default: the first].
+    /// The value that is changed to make another request, such as /quantity; of a pair its name [default: the first].
     #[arg(long, value_name = "POINTER")]
     pub(crate) vary: Option<String>,
     /// Where the id of the result stands: /id in the body, or header:NAME.
@@ -91,8 +92,8 @@ pub(crate) struct Ask {
     /// Another operation that takes the same body.
     #[arg(long, value_name = "URL")]
     pub(crate) other_url: Option<String>,
-    /// A body that the target refuses: its text, or @FILE [default: made from --vary].
-    #[arg(long, value_name = "JSON|@FILE")]
+    /// A body that the target refuses, written like --body [default: made from --vary].
+    #[arg(long, value_name = "TEXT|@FILE")]
     pub(crate) invalid: Option<String>,
     /// A member that may be left out, with its documented default.
     #[arg(long, value_name = "/NAME=VALUE")]

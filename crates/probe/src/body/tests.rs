@@ -30,6 +30,13 @@ fn changes_leave_everything_else() {
     check(r#"{"n":7,"m":8}"#, Body::NumberExponent, Some("/m"), Ok(r#"{"n":7,"m":8e0}"#));
     check(r#"{"n":7}"#, Body::NumberLongNext, None, Ok(r#"{"n":12345678901234567891}"#));
     check(r#"{"n":7}"#, Body::Invalid, None, Ok(r#"{"n":{"invalid":true}}"#));
+    check(r#"{"a":1,"b":2}"#, Body::DuplicateMember, Some("/a"), Ok(r#"{"a":1,"b":2,"a":1}"#));
+    check(r#"{"a":1,"b":2}"#, Body::DuplicateMember, None, Ok(r#"{"a":1,"b":2,"b":2}"#));
+    check(r#"{"a":1}"#, Body::Nested, Some("/a"), Ok(r#"{"a":[1]}"#));
+    check(r#"{"n":1,"a":"","b":"t\"a"}"#, Body::Escaped, Some("/n"), Ok(r#"{"n":1,"a":"","b":"\u0074\"a"}"#));
+    check(r#"{"a":"😀!"}"#, Body::Escaped, None, Ok(r#"{"a":"\ud83d\ude00!"}"#));
+    check(r#"{"a":"t"}"#, Body::Composed, None, Ok("{\"a\":\"t caf\u{e9}\"}"));
+    check(r#"{"a":"t"}"#, Body::Decomposed, None, Ok("{\"a\":\"t cafe\u{301}\"}"));
     let keyed = with_member(b"[1]", "k", "v").map_err(|why| why.contains("no JSON object"));
     assert_eq!((with_member(b"{}", "k", "v\""), keyed), (Ok(br#"{"k":"v\""}"#.to_vec()), Err(true)));
 }
@@ -42,6 +49,9 @@ fn what_is_missing_is_said() {
     check(r#"{"a":1}"#, Body::Reordered, None, Err("two members"));
     check(r#"{"a":[1,1]}"#, Body::ArraysReversed, None, Err("two different"));
     check(r#"{"a":"1"}"#, Body::NumberLong, None, Err("no whole number"));
+    check(r#"{"a":1}"#, Body::Escaped, None, Err("no text"));
+    check("{}", Body::DuplicateMember, None, Err("no such member"));
+    check(r#"{"a":1}"#, Body::NewBoundary, None, Err("multipart"));
     check("not json", Body::Changed, None, Err("not JSON"));
     check("[1]", Body::Added, None, Err("no JSON object"));
 }

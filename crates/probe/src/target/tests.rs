@@ -70,6 +70,33 @@ fn what_must_be_unique_is_fresh_for_each_action() {
 }
 
 #[test]
+fn pairs_are_sent_as_they_are_asked_for() {
+    let of = |content_type: &str, key: Option<&str>, send: &Request| {
+        let settings = told(|settings| {
+            settings.body = Some("product=tea&quantity=2".to_owned());
+            settings.content_type = Some(content_type.to_owned());
+            settings.key = key.map(str::to_owned);
+        });
+        wire(&settings, send)
+    };
+    let form = "application/x-www-form-urlencoded";
+    let sent = of(form, Some("body:token"), &Request { charset: true, ..Request::default() }).unwrap();
+    assert!(sent.contains("\r\ncontent-type: application/x-www-form-urlencoded; charset=utf-8\r\n"), "{sent}");
+    assert!(sent.ends_with("\r\n\r\nproduct=tea&quantity=2&token=abc"), "{sent}");
+    let parts = |body| of("Multipart/Form-Data", Some("body:token"), &Request { body, ..Request::default() }).unwrap();
+    let (first, again, other) = (parts(Body::Base), parts(Body::Base), parts(Body::NewBoundary));
+    assert!(first == again && first != other, "a retry has the same bytes, unless other boundaries are asked for");
+    for sent in [first, other] {
+        let boundary = sent.split_once("; boundary=").unwrap().1.split_once("\r\n").unwrap().0.to_owned();
+        let part = format!("--{boundary}\r\ncontent-disposition: form-data; name=\"token\"\r\n\r\nabc\r\n");
+        assert!(sent.contains(&part) && sent.ends_with(&format!("--{boundary}--\r\n")), "{sent}");
+    }
+    let twice =
+        of("application/x-www-form-urlencoded; charset=utf-8", None, &Request { charset: true, ..Request::default() });
+    assert!(twice.is_err_and(|why| why.contains("already")));
+}
+
+#[test]
 fn credentials() {
     let settings = told(|settings| settings.credential = Some("Authorization: Bearer secret-1".to_owned()));
     let with = |credential| wire(&settings, &Request { credential, ..Request::default() }).unwrap();
@@ -95,6 +122,7 @@ fn what_is_wrong_is_said() {
     check(&|settings| settings.key = Some("cookie:x".to_owned()), "header:NAME");
     check(&|settings| settings.credential = Some("A: env:COUNTERFOIL_NOT_SET".to_owned()), "is not set");
     check(&|settings| settings.vary = Some("/nothing".to_owned()), "--vary: the body has no /nothing");
+    check(&|settings| settings.content_type = Some("multipart/form-data; boundary=x".to_owned()), "the probe's own");
     let both = |settings: &mut Settings| {
         settings.count_url = Some("http://127.0.0.1/".to_owned());
         settings.count_command = Some("echo 1".to_owned());

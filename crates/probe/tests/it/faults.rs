@@ -10,7 +10,7 @@ use counterfoil_probe::{CaseResult, Run, Verdict};
 use tokio::task::JoinSet;
 
 use crate::orders::{FAULTS, Fault, Orders};
-use crate::right::{is_race, run, settings};
+use crate::right::{as_form, as_parts, is_race, run, settings};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/golden/faults.txt");
 
@@ -20,21 +20,61 @@ const AT_ONCE: usize = 4;
 /// How often a service is probed, where its fault shows in races only and none of them came about.
 const ROUNDS: usize = 8;
 
-async fn probed(fault: Fault) -> Run {
-    let orders = Orders::start(fault).await;
-    run(&settings(&orders)).await
+/// The kind of body with which a service is probed.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Sent {
+    Json,
+    Form,
+    Parts,
+}
+
+impl Sent {
+    /// The kind with which a fault can show.
+    fn of(fault: Fault) -> Self {
+        match fault {
+            Fault::FormInOrder | Fault::KeyInFormIgnored => Self::Form,
+            Fault::MultipartWithBoundary | Fault::MultipartUnguarded => Self::Parts,
+            _ => Self::Json,
+        }
+    }
+
+    async fn probed(self, fault: Fault) -> Run {
+        let orders = Orders::start(fault).await;
+        run(&match self {
+            Self::Json => settings(&orders),
+            Self::Form => as_form(&orders),
+            Self::Parts => as_parts(&orders),
+        })
+        .await
+    }
+}
+
+/// A run beside that of the right server with the same kind of body.
+struct Beside {
+    found: Run,
+    right: Arc<Run>,
+}
+
+impl Beside {
+    fn results(&self) -> impl Iterator<Item = (&CaseResult, &CaseResult)> {
+        self.found.results.iter().zip(&self.right.results)
+    }
+
+    fn differs(&self) -> bool {
+        self.results().any(differs)
+    }
 }
 
 /// A run in which some case is otherwise than with the right server; the last one where there was none.
-async fn seen(fault: Fault, right: Arc<Run>) -> (Fault, Run) {
-    let mut found = probed(fault).await;
+async fn seen(fault: Fault, right: Arc<Run>) -> (Fault, Beside) {
+    let mut beside = Beside { found: Sent::of(fault).probed(fault).await, right };
     for _ in 1..ROUNDS {
-        if found.results.iter().zip(&right.results).any(differs) {
+        if beside.differs() {
             break;
         }
-        found = probed(fault).await;
+        beside.found = Sent::of(fault).probed(fault).await;
     }
-    (fault, found)
+    (fault, beside)
 }
 
 /// A race that did not come about shows nothing of the fault.
@@ -52,14 +92,18 @@ fn told(result: &CaseResult) -> String {
     fields.fold(verdict, |told, (field, value)| format!("{told}; {field} = {value}"))
 }
 
-async fn all(right: &Arc<Run>) -> BTreeMap<String, Run> {
+async fn all() -> BTreeMap<String, Beside> {
+    let mut right = BTreeMap::new();
+    for sent in [Sent::Json, Sent::Form, Sent::Parts] {
+        right.insert(sent, Arc::new(sent.probed(Fault::None).await));
+    }
     let (mut runs, mut tasks) = (BTreeMap::new(), JoinSet::new());
     for fault in FAULTS {
         if tasks.len() >= AT_ONCE {
             let (fault, run) = tasks.join_next().await.unwrap().unwrap();
             runs.insert(format!("{fault:?}"), run);
         }
-        tasks.spawn(seen(fault, right.clone()));
+        tasks.spawn(seen(fault, right[&Sent::of(fault)].clone()));
     }
     while let Some(done) = tasks.join_next().await {
         let (fault, run) = done.unwrap();
@@ -70,19 +114,18 @@ async fn all(right: &Arc<Run>) -> BTreeMap<String, Run> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn every_fault_is_seen_and_stays_in_its_row() {
-    let right = Arc::new(probed(Fault::None).await);
-    let runs = all(&right).await;
+    let runs = all().await;
     let golden = std::fs::read_to_string(GOLDEN).unwrap_or_default();
     let mut wanted = parsed(&golden);
     if std::env::var_os("COUNTERFOIL_BLESS").is_some() {
-        let table = written(&runs, &right, &wanted);
+        let table = written(&runs, &wanted);
         std::fs::write(GOLDEN, &table).unwrap();
         wanted = parsed(&table);
     }
     let mut strayed = Vec::new();
     for (fault, run) in &runs {
-        assert!(run.results.iter().zip(&right.results).any(differs), "no case sees {fault} in {ROUNDS} rounds");
-        for (found, right) in run.results.iter().zip(&right.results) {
+        assert!(run.differs(), "no case sees {fault} in {ROUNDS} rounds");
+        for (found, right) in run.results() {
             let allowed = wanted.get(&(fault.clone(), found.id.clone())).cloned().unwrap_or_else(|| vec![told(right)]);
             let inside = allowed.contains(&told(found)) || (is_race(&found.row) && !differs((found, right)));
             if !inside {
@@ -113,11 +156,11 @@ fn parsed(golden: &str) -> Table {
 }
 
 /// The table of what was found; a race keeps what was allowed before, because it ends otherwise each time.
-fn written(runs: &BTreeMap<String, Run>, right: &Run, before: &Table) -> String {
+fn written(runs: &BTreeMap<String, Beside>, before: &Table) -> String {
     let mut table = String::new();
     for (fault, run) in runs {
         writeln!(table, "{fault}").unwrap();
-        for (found, right) in run.results.iter().zip(&right.results) {
+        for (found, right) in run.results() {
             let mut allowed = vec![told(found)];
             if is_race(&found.row) {
                 allowed.extend(before.get(&(fault.clone(), found.id.clone())).cloned().unwrap_or_default());

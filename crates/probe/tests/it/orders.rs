@@ -19,114 +19,14 @@ mod instances;
 
 use instances::Killed;
 
+mod fault;
+mod forms;
+
+pub(crate) use fault::{FAULTS, Fault};
+
 pub(crate) const CREDENTIAL: &str = "Bearer the-credential-of-the-tests";
 pub(crate) const SAME_TENANT: &str = "Bearer another-credential-of-the-same";
 pub(crate) const SECOND: &str = "Bearer the-credential-of-somebody-else";
-
-/// What is wrong with a service. `None` is nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
-    None,
-    NoDedup,
-    RaceBeforeClaim,
-    GlobalKey,
-    StoredBeforeCredential,
-    FingerprintMissing,
-    FingerprintOfNames,
-    FingerprintSortsArrays,
-    FingerprintThroughFloat,
-    FingerprintOfAgent,
-    FingerprintWithoutQuery,
-    FingerprintOfBytes,
-    ValidationKept,
-    ValidationAfterEffect,
-    InProgressRuns,
-    InProgressEmpty,
-    InProgressFails,
-    InProgressRemembered,
-    CallerGoneForgets,
-    CallerGoneSticks,
-    ReplayLosesLocation,
-    ReplayLeaksCookie,
-    ReplayEncodedTwice,
-    ReplayStatus,
-    ReplayWithoutMarker,
-    ReplayHasEffect,
-    MismatchConflict,
-    MismatchRuns,
-    MismatchPlain,
-    MismatchForgets,
-    KeyCut,
-    KeyCaseIgnored,
-    BodyIsKey,
-    BodyWithoutKeyIsKey,
-    ThirdTimeRuns,
-    LastKeyOnly,
-    KeyOfConnection,
-    UnauthenticatedRemembered,
-    HalfBodyRuns,
-    KeyInQuery,
-    MissingKeyText,
-    RepeatedOnTheWay,
-    PrincipalIgnored,
-    RestartForgets,
-    WindowShort,
-    WindowSlides,
-    InstancesApart,
-    /// Seen only where a kill meets a request under way.
-    KillForgets,
-    /// A restart takes the effects too, so that nothing can be told.
-    EffectsForgotten,
-}
-
-pub(crate) const FAULTS: [Fault; 46] = [
-    Fault::NoDedup,
-    Fault::RaceBeforeClaim,
-    Fault::GlobalKey,
-    Fault::StoredBeforeCredential,
-    Fault::FingerprintMissing,
-    Fault::FingerprintOfNames,
-    Fault::FingerprintSortsArrays,
-    Fault::FingerprintThroughFloat,
-    Fault::FingerprintOfAgent,
-    Fault::FingerprintWithoutQuery,
-    Fault::FingerprintOfBytes,
-    Fault::ValidationKept,
-    Fault::ValidationAfterEffect,
-    Fault::InProgressRuns,
-    Fault::InProgressEmpty,
-    Fault::InProgressFails,
-    Fault::InProgressRemembered,
-    Fault::CallerGoneForgets,
-    Fault::CallerGoneSticks,
-    Fault::ReplayLosesLocation,
-    Fault::ReplayLeaksCookie,
-    Fault::ReplayEncodedTwice,
-    Fault::ReplayStatus,
-    Fault::ReplayWithoutMarker,
-    Fault::ReplayHasEffect,
-    Fault::MismatchConflict,
-    Fault::MismatchRuns,
-    Fault::MismatchPlain,
-    Fault::MismatchForgets,
-    Fault::KeyCut,
-    Fault::KeyCaseIgnored,
-    Fault::BodyIsKey,
-    Fault::BodyWithoutKeyIsKey,
-    Fault::ThirdTimeRuns,
-    Fault::LastKeyOnly,
-    Fault::KeyOfConnection,
-    Fault::UnauthenticatedRemembered,
-    Fault::HalfBodyRuns,
-    Fault::KeyInQuery,
-    Fault::MissingKeyText,
-    Fault::RepeatedOnTheWay,
-    Fault::PrincipalIgnored,
-    Fault::RestartForgets,
-    Fault::WindowShort,
-    Fault::WindowSlides,
-    Fault::InstancesApart,
-];
 
 /// An answer before it is written.
 #[derive(Clone)]
@@ -153,6 +53,8 @@ struct Record {
 
 #[derive(Default)]
 struct Book {
+    /// Keys that came with GET.
+    looked_at: Vec<hyper::header::HeaderValue>,
     effects: u64,
     clock: u64,
     kills: u32,
@@ -180,10 +82,17 @@ struct Asked {
     query: String,
     agent: String,
     key: Option<String>,
+    kind: String,
     body: Bytes,
     connection: u64,
     tenant: &'static str,
     instance: u64,
+}
+
+impl Asked {
+    fn parsed(&self) -> Value {
+        forms::read(&self.kind, &self.body).unwrap_or_else(|| serde_json::from_slice(&self.body).unwrap_or_default())
+    }
 }
 
 /// Removes a record whose request was given up.
@@ -214,7 +123,11 @@ impl Orders {
         let told = if request.uri().path().starts_with("/control/") {
             self.control(request.uri()).await
         } else if request.method() == hyper::Method::GET {
-            let body = json!({"count": self.book().effects}).to_string();
+            let mut book = self.book();
+            if let Some(key) = request.headers().get("idempotency-key").filter(|_| self.is(Fault::GetFills)) {
+                book.looked_at.push(key.clone());
+            }
+            let body = json!({"count": book.effects}).to_string();
             Told { status: 200, kind: "application/json", headers: Vec::new(), body }
         } else {
             self.ask(request, connection).await.ok_or(Killed)?
@@ -234,6 +147,13 @@ impl Orders {
         let tenant = if credential == SECOND { "b" } else { "a" };
         let _under_way = control::UnderWay::begin(self);
         let mut key = header("idempotency-key").map(|key| key.trim_matches('"').to_owned());
+        let keys: Vec<_> = parts.headers.get_all("idempotency-key").iter().cloned().collect();
+        if keys.len() > 1 && !self.is(Fault::TwoKeysRun) {
+            return Some(problem(400, "two-keys"));
+        }
+        if keys.iter().any(|key| self.book().looked_at.contains(key)) {
+            return Some(problem(200, "looked-at"));
+        }
         let query = parts.uri.query().unwrap_or_default().to_owned();
         if self.is(Fault::KeyInQuery) && key.is_none() {
             key = query.split('&').find_map(|pair| pair.strip_prefix("idempotency_key=")).map(str::to_owned);
@@ -248,11 +168,19 @@ impl Orders {
         }
         let agent = header("user-agent").unwrap_or_default();
         let operation = parts.uri.path().to_owned();
+        let kind = header("content-type").unwrap_or_default();
+        if !self.is(Fault::KeyInFormIgnored) {
+            key = key.or_else(|| forms::read(&kind, &body)?.get("token")?.as_str().map(str::to_owned));
+        }
+        if self.is(Fault::MultipartUnguarded) && kind.starts_with("multipart/") {
+            key = None;
+        }
         let asked = Asked {
             operation,
             query,
             agent,
             key,
+            kind,
             body: Bytes::from(body),
             connection,
             tenant,
@@ -305,11 +233,13 @@ impl Orders {
         let mut query: Vec<&str> = asked.query.split('&').collect();
         query.sort_unstable();
         let query = if self.is(Fault::FingerprintWithoutQuery) { Vec::new() } else { query };
-        let parsed: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
+        let parsed = asked.parsed();
         let body = match self.fault {
             Fault::FingerprintMissing => return String::new(),
             Fault::FingerprintOfNames => parsed.as_object().map(|all| format!("{:?}", all.keys())).unwrap_or_default(),
-            Fault::FingerprintOfBytes => String::from_utf8_lossy(&asked.body).into_owned(),
+            Fault::FingerprintOfBytes | Fault::FormInOrder | Fault::MultipartWithBoundary => {
+                String::from_utf8_lossy(&asked.body).into_owned()
+            }
             Fault::FingerprintSortsArrays | Fault::FingerprintThroughFloat => self.loose(parsed).to_string(),
             _ => parsed.to_string(),
         };
@@ -451,7 +381,7 @@ impl Orders {
 
     /// The effect itself.
     fn run(&self, asked: &Asked) -> Told {
-        let body: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
+        let body = asked.parsed();
         let valid = body.get("quantity").is_some_and(Value::is_number) || self.is(Fault::HalfBodyRuns);
         let mut book = self.book();
         if valid || self.is(Fault::ValidationAfterEffect) {

@@ -1,4 +1,5 @@
-//! What a lane outlasts.
+//! A lane outlasts a panic in what it carries, and whoever waited for that is told.
+//! Which of those who wait go together is tested beside the queue.
 
 use tokio::sync::oneshot;
 
