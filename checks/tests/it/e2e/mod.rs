@@ -24,10 +24,13 @@ mod outbox;
 mod outbox_kills;
 mod postgres;
 mod probe;
+mod probe_page;
 mod probed;
 mod process;
 mod proxied;
 mod python;
+#[path = "../../../../crates/middleware/tests/it/schema.rs"]
+mod schema;
 mod sends;
 mod sends_killed;
 mod served;

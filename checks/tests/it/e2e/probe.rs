@@ -19,11 +19,12 @@ use serde_json::Value;
 
 use super::outbox_kills::example;
 use super::process::Process;
+use super::schema;
 use super::served::{Served, run};
 use super::upstream::read_request;
 
 /// Orders without any idea of keys: a POST with a quantity is one more, a GET tells how many there are.
-fn orders() -> String {
+pub(super) fn orders() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = format!("http://{}", listener.local_addr().expect("it is bound"));
     let made = Arc::new(AtomicUsize::new(0));
@@ -68,13 +69,30 @@ fn verdicts(result: &Path) -> BTreeMap<String, String> {
     all.iter().map(|one| (one["id"].to_string(), one["verdict"].to_string())).collect()
 }
 
+fn read(home: &Path, name: &str) -> String {
+    std::fs::read_to_string(home.join(name)).expect("the result was written")
+}
+
+/// The summary, and every line beside it.
+fn as_the_schema_says(summary: &str, lines: &str) {
+    let schema = schema::read("probe.schema.json");
+    let summary: Value = serde_json::from_str(summary).expect("it is JSON");
+    assert_eq!(schema::faults(&schema, &summary), Vec::<String>::new());
+    let mut without = summary.clone();
+    without["results"][0].as_object_mut().expect("a result").remove("verdict");
+    assert_eq!(schema::faults(&schema, &without).len(), 1, "what is missing is seen");
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect();
+    assert_eq!(Value::from(lines), summary["exchanges"], "a line is an exchange of the summary");
+}
+
 #[test]
 fn our_own_proxy_keeps_what_it_promises_three_times_over() {
     let home = tempfile::tempdir().expect("a directory");
     let served = Served::start(&home.path().join("counterfoil.db"), &orders());
     let mut seen: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for number in 0..3 {
-        let (code, said) = probe(&served, home.path(), &format!("json={number}.json,sheet={number}.toml"));
+        let reports = format!("json={number}.json,sheet={number}.toml,lines={number}.jsonl");
+        let (code, said) = probe(&served, home.path(), &reports);
         assert_eq!(code, Some(0), "{said}");
         for (id, verdict) in verdicts(&home.path().join(format!("{number}.json"))) {
             assert!(!verdict.contains("deviates") && !verdict.contains("failed"), "{id}: {verdict}\n{said}");
@@ -82,6 +100,7 @@ fn our_own_proxy_keeps_what_it_promises_three_times_over() {
         }
     }
     assert!(seen.len() > 43, "{seen:?}");
+    as_the_schema_says(&read(home.path(), "0.json"), &read(home.path(), "0.jsonl"));
     for (id, mut verdicts) in seen {
         verdicts.remove("\"inconclusive\"");
         assert!(verdicts.len() <= 1, "{id}: {verdicts:?}");

@@ -1,11 +1,14 @@
-//! Judges a JSON document by a JSON Schema (draft 2020-12), as far as our own schema uses it; a keyword that is not
+//! Judges a JSON document by a JSON Schema (draft 2020-12), as far as our own schemas use it; a keyword that is not
 //! known here is a fault, so that nothing is passed over. What the contract says is tested in `contract`.
+
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-/// The schema beside the reference page.
-pub(crate) fn contract() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/idempotency-contract.schema.json");
+/// The schema of that name beside the reference pages.
+pub(crate) fn read(name: &str) -> Value {
+    let above = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|above| above.join("docs/reference").join(name));
+    let path = above.into_iter().find(|path| path.exists()).unwrap();
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
