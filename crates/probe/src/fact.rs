@@ -91,6 +91,8 @@ pub(crate) struct Round {
     pub(crate) exchanges: Vec<Exchange>,
     /// The first and the last one are the round's own ends.
     pub(crate) marks: Vec<Mark>,
+    /// Why something on the way repeats requests.
+    pub(crate) repeated: Option<String>,
 }
 
 impl Round {

@@ -20,6 +20,8 @@ pub(crate) struct Evidence {
     pub(crate) overlapped: Option<bool>,
     /// Whether more effects were counted than requests sent.
     pub(crate) retried: bool,
+    /// Why more requests arrived than were sent.
+    pub(crate) repeated: Option<String>,
     /// Why the target's answers say nothing: it could not be reached, or it refuses for the rate.
     pub(crate) disturbed: Option<String>,
 }
@@ -48,6 +50,10 @@ enum Held {
 
 /// Judges a case.
 pub(crate) fn judge(case: &Case, contract: Contract, evidence: &Evidence) -> Judgement {
+    // First of all: an answer to requests that the probe did not send says nothing.
+    if let Some(why) = &evidence.repeated {
+        return Judgement::new(Verdict::IntermediaryRetried, why);
+    }
     if let Some(missing) = &evidence.missing {
         return Judgement::new(Verdict::Unobservable, missing);
     }

@@ -6,6 +6,7 @@
 //! What does not belong here: arguments and printing, which are the command's.
 
 mod answer;
+mod arrivals;
 mod body;
 mod case;
 mod catalogue;

@@ -45,7 +45,7 @@ async fn by_request(address: &Address, pointer: &str, target: &Target, wire: &Wi
     match body.pointer(pointer) {
         Some(serde_json::Value::Array(elements)) => u64::try_from(elements.len()).map_err(|error| error.to_string()),
         Some(value) => value.as_u64().ok_or_else(|| format!("{pointer:?} of the count is neither a number nor a list")),
-        None => Err(format!("the count's answer has no {pointer:?} (--count POINTER)")),
+        None => Err(format!("the count's answer has no {pointer:?}; --count or --requests says where it stands")),
     }
 }
 

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use crate::arrivals::{self, Late};
 use crate::case::{Case, Step};
 use crate::catalogue::Catalogue;
 use crate::error::ProbeError;
@@ -157,6 +158,7 @@ impl Probe {
             patience: self.patience,
             last_sent: None,
             clock_moved: 0,
+            late: Late::default(),
         };
         let redaction = Redaction::new(&self.target);
         let mut run = Run {
@@ -202,11 +204,14 @@ impl Probe {
     /// Whether the target takes connections, and the number of effects before the run where they are counted.
     async fn reach(&self) -> Result<Option<u64>, ProbeError> {
         self.wire.connect(&self.target.address).await.map(drop).map_err(ProbeError::Unreachable)?;
-        match &self.target.counter {
+        let arrived = arrivals::count(&self.target, &self.wire).await.map_err(ProbeError::Unreachable)?;
+        let made = match &self.target.counter {
             Some(counter) => observer::count(counter, &self.target, &self.wire).await.map(Some),
             None => Ok(None),
-        }
-        .map_err(ProbeError::Unreachable)
+        };
+        let made = made.map_err(ProbeError::Unreachable)?;
+        arrivals::rest(&self.target, &self.wire, arrived).await?;
+        Ok(made)
     }
 
     /// Why a case does not run at all.
@@ -259,6 +264,7 @@ impl Probe {
         let sent = |round: &Round| u64::try_from(round.exchanges.len()).unwrap_or(u64::MAX);
         evidence.retried =
             rounds.iter().any(|round| round.effects(None, None, id).is_ok_and(|made| made > sent(round)));
+        evidence.repeated = rounds.iter().find_map(|round| round.repeated.clone());
         let races: Vec<Vec<&Exchange>> =
             race(case).into_iter().flat_map(|name| rounds.iter().map(move |round| round.named(name))).collect();
         evidence.overlapped = (!races.is_empty()).then(|| races.iter().any(|group| overlapped(group)));

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Barrier;
 use tokio::task::JoinHandle;
 
+use crate::arrivals::{self, Late};
 use crate::case::{Case, Loss, Otherwise, Request, Step, Wanted};
 use crate::error::ProbeError;
 use crate::exchange::Exchange;
@@ -46,6 +47,7 @@ pub(crate) struct Runner {
     pub(crate) last_sent: Option<Instant>,
     /// By how many seconds hooks have moved the target's clock.
     pub(crate) clock_moved: u64,
+    pub(crate) late: Late,
 }
 
 /// One request before it is sent.
@@ -77,6 +79,7 @@ impl Runner {
             return (open.round, Some(Stop::Missing(missing)));
         }
         let mut stop = self.mark(&mut open, "").await.err();
+        let before = self.arrived().await;
         for step in &case.steps {
             if stop.is_some() {
                 break;
@@ -89,6 +92,13 @@ impl Runner {
         // Also a round that stopped says what it left behind.
         let end = self.mark(&mut open, "").await.err();
         stop = stop.or(end);
+        match (before, self.arrived().await) {
+            (Ok(Some(before)), Ok(Some(after))) => {
+                open.round.repeated = self.late.judge(after.saturating_sub(before), &open.round.exchanges);
+            }
+            (Err(error), _) | (_, Err(error)) => stop = stop.or(Some(error)),
+            (Ok(_), Ok(_)) => {}
+        }
         (open.round, stop)
     }
 
@@ -223,8 +233,13 @@ impl Runner {
         }
     }
 
+    async fn arrived(&self) -> Result<Option<u64>, Stop> {
+        arrivals::count(&self.target, &self.wire).await.map_err(Stop::Disturbed)
+    }
+
     async fn mark(&mut self, open: &mut Open<'_>, name: &str) -> Result<(), Stop> {
-        if self.target.counter.is_some() && !open.round.exchanges.is_empty() {
+        let seen = self.target.counter.is_some() || self.target.arrivals.is_some();
+        if seen && !open.round.exchanges.is_empty() {
             tokio::time::sleep(self.settle).await;
         }
         let count = self.counted().await?;

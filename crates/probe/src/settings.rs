@@ -51,6 +51,12 @@ pub struct Settings {
     pub count: Option<String>,
     /// A shell command that prints the number of effects.
     pub count_command: Option<String>,
+    /// What is asked for the number of requests that reached the operation.
+    pub requests_url: Option<String>,
+    /// JSON pointer to a number or an array in its answer; the whole answer where nothing is said.
+    pub requests: Option<String>,
+    /// A shell command that prints that number.
+    pub requests_command: Option<String>,
     /// Another operation, for keys that are used for both.
     pub other_url: Option<String>,
     /// A body that the target refuses; made from `vary` where nothing is said.
@@ -123,6 +129,9 @@ impl Settings {
             count_url: self.count_url.or(below.count_url),
             count: self.count.or(below.count),
             count_command: self.count_command.or(below.count_command),
+            requests_url: self.requests_url.or(below.requests_url),
+            requests: self.requests.or(below.requests),
+            requests_command: self.requests_command.or(below.requests_command),
             other_url: self.other_url.or(below.other_url),
             invalid: self.invalid.or(below.invalid),
             default_member: self.default_member.or(below.default_member),

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use http::Uri;
 use http::header::{HeaderName, HeaderValue};
 
+use crate::arrivals;
 use crate::body::{Format, Hints};
 use crate::case::{Body, Case, Contract, Credential, KeyForm, KeyPlace, Loss, Request};
 use crate::error::ProbeError;
@@ -75,6 +76,24 @@ pub(crate) enum Counter {
     Command(String),
 }
 
+impl Counter {
+    pub(crate) fn of(
+        url: Option<&str>,
+        pointer: Option<&str>,
+        command: Option<&str>,
+    ) -> Result<Option<Self>, ProbeError> {
+        match (url, command) {
+            (Some(_), Some(_)) => Err(ProbeError::Usage("count by a URL or by a command, not both".to_owned())),
+            (Some(url), None) => {
+                let pointer = pointer.unwrap_or_default().to_owned();
+                Ok(Some(Self::Url { address: Address::parse(url)?, pointer }))
+            }
+            (None, Some(command)) => Ok(Some(Self::Command(command.to_owned()))),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
 /// A target as the settings say.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
@@ -90,6 +109,8 @@ pub(crate) struct Target {
     pub(crate) id: Option<IdPlace>,
     pub(crate) counter: Option<Counter>,
     pub(crate) means: Means,
+    /// What counts requests on the target's own side.
+    pub(crate) arrivals: Option<Counter>,
     vary: Option<String>,
     invalid: Option<String>,
     default_member: Option<String>,
@@ -107,15 +128,8 @@ impl Target {
         let contract = settings.contract.unwrap_or(Contract::Ietf);
         let method = settings.method.clone().unwrap_or_else(|| "POST".to_owned());
         method.parse::<http::Method>().map_err(|_| usage(format!("{method:?} is no method")))?;
-        let counter = match (&settings.count_url, &settings.count_command) {
-            (Some(_), Some(_)) => return Err(usage("count effects by a URL or by a command, not both".to_owned())),
-            (Some(url), None) => {
-                let pointer = settings.count.clone().unwrap_or_default();
-                Some(Counter::Url { address: Address::parse(url)?, pointer })
-            }
-            (None, Some(command)) => Some(Counter::Command(command.clone())),
-            (None, None) => None,
-        };
+        let (count_url, count_command) = (settings.count_url.as_deref(), settings.count_command.as_deref());
+        let counter = Counter::of(count_url, settings.count.as_deref(), count_command)?;
         let id = settings.id.as_deref().map(|id| match id.strip_prefix("header:") {
             Some(name) => IdPlace::Header(name.to_ascii_lowercase()),
             None => IdPlace::Pointer(id.to_owned()),
@@ -139,6 +153,7 @@ impl Target {
             id,
             counter,
             means: Means::of(settings)?,
+            arrivals: arrivals::counter(settings)?,
             vary: settings.vary.clone(),
             invalid: settings.invalid.clone(),
             default_member: settings.default_member.clone(),

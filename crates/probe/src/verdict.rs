@@ -40,7 +40,7 @@ pub enum Verdict {
     DependsOnFailed,
     /// The probe itself failed.
     HarnessError,
-    /// More effects than requests: something on the way repeats them.
+    /// More effects than requests, or more requests than were sent: something on the way repeats them.
     IntermediaryRetried,
     /// Not run, because it may do harm and was not asked for by name.
     SkippedUnsafe,

@@ -80,6 +80,15 @@ pub(crate) struct Ask {
     /// A shell command that prints the number of effects.
     #[arg(long, value_name = "COMMAND", conflicts_with = "count_url")]
     pub(crate) count_command: Option<String>,
+    /// What tells the number of requests that reached the operation: more than were sent is somebody's repetition.
+    #[arg(long, value_name = "URL")]
+    pub(crate) requests_url: Option<String>,
+    /// Where in its answer the number, or the list, stands [default: the whole answer].
+    #[arg(long, value_name = "POINTER", requires = "requests_url")]
+    pub(crate) requests: Option<String>,
+    /// A shell command that prints that number.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "requests_url")]
+    pub(crate) requests_command: Option<String>,
     /// The header that says who is calling, as 'Name: value' or 'Name: env:VARIABLE'. It is in no report.
     #[arg(long, value_name = "HEADER")]
     pub(crate) credential: Option<String>,
@@ -245,6 +254,9 @@ impl Ask {
             body: self.body.clone(),
             content_type: self.content_type.clone(),
             header: self.header.clone(),
+            requests_url: self.requests_url.clone(),
+            requests: self.requests.clone(),
+            requests_command: self.requests_command.clone(),
             credential: self.credential.clone(),
             vary: self.vary.clone(),
             id: self.id.clone(),

@@ -60,6 +60,12 @@ fn what_stands_before_the_rules() {
     check(Ietf, effects(&[2]), &[500], unmet(Otherwise::SetupFailed), Verdict::SetupFailed);
     check(Ietf, effects(&[2]), &[500], unmet(Otherwise::Inconclusive), Verdict::Inconclusive);
     check(Ietf, effects(&[9]), &[201], |evidence| evidence.retried = true, Verdict::IntermediaryRetried);
+    let repeated = |evidence: &mut Evidence| {
+        evidence.repeated = Some(String::new());
+        evidence.missing = Some(String::new());
+        evidence.disturbed = Some(String::new());
+    };
+    check(Ietf, effects(&[2]), &[500], repeated, Verdict::IntermediaryRetried);
     check(Ietf, effects(&[2]), &[201], |evidence| evidence.disturbed = Some(String::new()), Verdict::Inconclusive);
     check(Ietf, effects(&[2]), &[201], |evidence| evidence.missing = Some(String::new()), Verdict::Unobservable);
 }

@@ -6,6 +6,7 @@
 mod faults;
 mod hooks;
 mod orders;
+mod repeated;
 mod reports;
 mod right;
 mod safety;

@@ -61,6 +61,8 @@ struct Book {
     under_way: u32,
     /// Whether the request that a kill shall meet is there.
     held: bool,
+    /// Requests for an effect, however they were answered.
+    requests: u64,
     records: HashMap<String, Record>,
 }
 
@@ -127,9 +129,10 @@ impl Orders {
             if let Some(key) = request.headers().get("idempotency-key").filter(|_| self.is(Fault::GetFills)) {
                 book.looked_at.push(key.clone());
             }
-            let body = json!({"count": book.effects}).to_string();
+            let body = json!({"count": book.effects, "requests": book.requests}).to_string();
             Told { status: 200, kind: "application/json", headers: Vec::new(), body }
         } else {
+            self.book().requests += 1;
             self.ask(request, connection).await.ok_or(Killed)?
         };
         let mut response = Response::builder().status(told.status).header("content-type", told.kind);
