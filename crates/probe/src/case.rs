@@ -154,6 +154,8 @@ pub struct Request {
     pub other_operation: bool,
     /// Whether the connection is kept, and the kept one used.
     pub keep: bool,
+    /// Whether it goes by the other version of HTTP, where the target offers both.
+    pub other_version: bool,
     /// What is lost on the way.
     pub lose: Loss,
     /// Statuses that the case needs here, else it says nothing of the question.

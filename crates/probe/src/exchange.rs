@@ -49,6 +49,9 @@ pub struct Exchange {
     pub name: String,
     /// The method.
     pub method: String,
+    /// `HTTP/1.1` or `HTTP/2`; empty in results from before it was kept.
+    #[serde(default)]
+    pub version: String,
     /// The path and the query.
     pub path: String,
     /// The request's headers; secrets are replaced.

@@ -15,6 +15,7 @@ mod error;
 mod exchange;
 mod fact;
 mod hook;
+mod http2;
 mod judge;
 mod observer;
 mod probe;

@@ -159,6 +159,7 @@ impl Probe {
             last_sent: None,
             clock_moved: 0,
             late: Late::default(),
+            both: self.wire.offers_both(&self.target.address).await,
         };
         let redaction = Redaction::new(&self.target);
         let mut run = Run {
@@ -203,7 +204,7 @@ impl Probe {
 
     /// Whether the target takes connections, and the number of effects before the run where they are counted.
     async fn reach(&self) -> Result<Option<u64>, ProbeError> {
-        self.wire.connect(&self.target.address).await.map(drop).map_err(ProbeError::Unreachable)?;
+        self.wire.reach(&self.target.address).await.map_err(ProbeError::Unreachable)?;
         let arrived = arrivals::count(&self.target, &self.wire).await.map_err(ProbeError::Unreachable)?;
         let made = match &self.target.counter {
             Some(counter) => observer::count(counter, &self.target, &self.wire).await.map(Some),

@@ -14,6 +14,7 @@ use crate::case::{Case, Loss, Otherwise, Request, Step, Wanted};
 use crate::error::ProbeError;
 use crate::exchange::Exchange;
 use crate::fact::{Mark, Round, Value};
+use crate::http2;
 use crate::observer;
 use crate::target::{Address, Prepared, Target};
 use crate::wire::{Carried, Connection, Wire};
@@ -48,6 +49,8 @@ pub(crate) struct Runner {
     /// By how many seconds hooks have moved the target's clock.
     pub(crate) clock_moved: u64,
     pub(crate) late: Late,
+    /// Whether the target offers HTTP/1.1 and HTTP/2.
+    pub(crate) both: bool,
 }
 
 /// One request before it is sent.
@@ -192,7 +195,10 @@ impl Runner {
             "none" => None,
             name => Some(open.key(name)?),
         };
-        let (address, prepared) = self.target.request(send, key.as_deref()).map_err(Stop::Missing)?;
+        let (mut address, prepared) = self.target.request(send, key.as_deref()).map_err(Stop::Missing)?;
+        if send.other_version && self.both {
+            address.http2 = !address.http2;
+        }
         if let Some(last) = self.last_sent {
             tokio::time::sleep(self.pace.saturating_sub(last.elapsed())).await;
         }
@@ -204,12 +210,13 @@ impl Runner {
             round: open.number,
             name: send.r#as.clone(),
             method: prepared.method.clone(),
+            version: address.version().to_owned(),
             path: prepared.path.clone(),
-            headers: prepared.headers.clone(),
+            headers: if address.http2 { http2::told(&prepared.headers) } else { prepared.headers.clone() },
             body: String::from_utf8_lossy(&prepared.body).into_owned(),
             key_bytes: prepared.key.as_ref().map_or(0, String::len),
             key: prepared.key.clone(),
-            lost: lost(send.lose).map(str::to_owned),
+            lost: lost(send.lose, address.http2).map(str::to_owned),
             ..Exchange::default()
         };
         Ok(Ready { address, prepared, exchange })
@@ -282,11 +289,12 @@ fn harness(error: &dyn std::error::Error) -> Stop {
     Stop::Harness(ProbeError::Harness(format!("a task of the probe failed: {error}")))
 }
 
-const fn lost(loss: Loss) -> Option<&'static str> {
+const fn lost(loss: Loss, http2: bool) -> Option<&'static str> {
     match loss {
         Loss::Nothing => None,
         Loss::Reply => Some("the answer"),
         Loss::ReplyMidway => Some("the answer, from the middle of its body on"),
+        Loss::RequestHead if http2 => Some("the request, from its body on"),
         Loss::RequestHead => Some("the request, from the middle of its head on"),
         Loss::RequestBody => Some("the request, from the middle of its body on"),
         Loss::Caller => Some("the caller, right after its request"),

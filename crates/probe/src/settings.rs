@@ -83,6 +83,8 @@ pub struct Settings {
     pub settle_ms: Option<u64>,
     /// Milliseconds for which "still under way" is borne before it counts as the answer.
     pub patience_ms: Option<u64>,
+    /// HTTP/2: by ALPN over TLS, and without asking first where there is none.
+    pub http2: bool,
     /// A PEM file with authorities to believe beside the system's.
     pub ca: Option<String>,
     /// What the provider documents, by field of the sheet, such as `retention.span`.
@@ -145,6 +147,7 @@ impl Settings {
             answer_within: self.answer_within.or(below.answer_within),
             settle_ms: self.settle_ms.or(below.settle_ms),
             patience_ms: self.patience_ms.or(below.patience_ms),
+            http2: self.http2 || below.http2,
             ca: self.ca.or(below.ca),
             documented: if self.documented.is_empty() { below.documented } else { self.documented },
             restart_command: self.restart_command.or(below.restart_command),

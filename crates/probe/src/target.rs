@@ -20,6 +20,8 @@ use crate::wire::Outgoing;
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Address {
     pub(crate) tls: bool,
+    /// Whether it is spoken to in HTTP/2.
+    pub(crate) http2: bool,
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) authority: String,
@@ -42,7 +44,17 @@ impl Address {
         let host = authority.host().trim_matches(['[', ']']).to_owned();
         let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
         let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        Ok(Self { tls, host, port, authority: authority.as_str().to_owned(), path })
+        Ok(Self { tls, http2: false, host, port, authority: authority.as_str().to_owned(), path })
+    }
+
+    /// Whether both are the same server.
+    fn is_beside(&self, other: &Self) -> bool {
+        (self.tls, &self.host, self.port) == (other.tls, &other.host, other.port)
+    }
+
+    /// The version as it is written down.
+    pub(crate) const fn version(&self) -> &'static str {
+        if self.http2 { "HTTP/2" } else { "HTTP/1.1" }
     }
 
     /// Whether it is this machine by its very name.
@@ -140,7 +152,7 @@ impl Target {
             let why = "--content-type: parts and boundary are the probe's own; give --body as NAME=VALUE&NAME=VALUE";
             return Err(usage(why.to_owned()));
         }
-        let target = Self {
+        let mut target = Self {
             address: Address::parse(url)?,
             other: settings.other_url.as_deref().map(Address::parse).transpose()?,
             method,
@@ -159,10 +171,26 @@ impl Target {
             default_member: settings.default_member.clone(),
             carrier: carrier(settings.key.as_deref(), contract)?,
         };
+        if settings.http2 {
+            target.speak_http2();
+        }
         if target.vary.is_some() {
             target.written(Body::Changed, None, None).map_err(|why| usage(format!("--vary: {why}")))?;
         }
         Ok(target)
+    }
+
+    /// The operations, and what counts on the same server; another one that counts need not know HTTP/2.
+    fn speak_http2(&mut self) {
+        for counter in [&mut self.counter, &mut self.arrivals].into_iter().flatten() {
+            if let Counter::Url { address, .. } = counter {
+                address.http2 = address.is_beside(&self.address);
+            }
+        }
+        self.address.http2 = true;
+        if let Some(other) = &mut self.other {
+            other.http2 = true;
+        }
     }
 
     /// The strongest way in which effects are seen: 0 answers only, 1 ids, 2 a request, 3 a command.

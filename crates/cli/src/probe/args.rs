@@ -133,6 +133,9 @@ pub(crate) struct Ask {
     /// The most requests in a second; 0 for no limit [default: 5, and none on this machine].
     #[arg(long, value_name = "COUNT")]
     pub(crate) rate: Option<u32>,
+    /// Speak HTTP/2: by ALPN over TLS, else without asking first.
+    #[arg(long)]
+    pub(crate) http2: bool,
     /// A PEM file with authorities to believe beside the system's.
     #[arg(long, value_name = "FILE")]
     pub(crate) ca: Option<String>,
@@ -273,6 +276,7 @@ impl Ask {
             max_requests: self.max_requests,
             max_seconds: self.max_seconds,
             rate: self.rate,
+            http2: self.http2,
             ca: self.ca.clone(),
             restart_command: self.means.restart_command.clone(),
             kill_command: self.means.kill_command.clone(),

@@ -127,7 +127,10 @@ async fn every_fault_is_seen_and_stays_in_its_row() {
         assert!(run.differs(), "no case sees {fault} in {ROUNDS} rounds");
         for (found, right) in run.results() {
             let allowed = wanted.get(&(fault.clone(), found.id.clone())).cloned().unwrap_or_else(|| vec![told(right)]);
-            let inside = allowed.contains(&told(found)) || (is_race(&found.row) && !differs((found, right)));
+            // A race shows a fault or not, as it comes about; that it accuses nobody wrongly is the right server's test.
+            let raced =
+                is_race(&found.row) && (!differs((found, right)) || matches!(found.verdict, Verdict::Deviates(_)));
+            let inside = allowed.contains(&told(found)) || raced;
             if !inside {
                 strayed.push(format!("{fault} {}: {} ({}), allowed {allowed:?}", found.id, told(found), found.why));
             }

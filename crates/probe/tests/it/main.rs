@@ -5,6 +5,7 @@
 
 mod faults;
 mod hooks;
+mod http2;
 mod orders;
 mod repeated;
 mod reports;

@@ -4,8 +4,9 @@
 
 use std::sync::Arc;
 
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpListener;
 
 use super::{Fault, Orders};
@@ -41,8 +42,16 @@ impl Orders {
                     let service = service.clone();
                     async move { service.answer(request, connection).await }
                 });
-                let serving = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), answer);
-                tokio::spawn(serving);
+                tokio::spawn(async move {
+                    // HTTP/2 without TLS begins with `PRI`, and no method does.
+                    let mut begins = [0; 3];
+                    let http2 = stream.peek(&mut begins).await.is_ok_and(|_| begins == *b"PRI");
+                    let stream = TokioIo::new(stream);
+                    match http2 {
+                        true => http2::Builder::new(TokioExecutor::new()).serve_connection(stream, answer).await,
+                        false => http1::Builder::new().serve_connection(stream, answer).await,
+                    }
+                });
             }
         });
     }
