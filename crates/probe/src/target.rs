@@ -188,8 +188,8 @@ impl Target {
             }
         }
         self.address.http2 = true;
-        if let Some(other) = &mut self.other {
-            other.http2 = true;
+        for further in [&mut self.other, &mut self.means.instance].into_iter().flatten() {
+            further.http2 = true;
         }
     }
 

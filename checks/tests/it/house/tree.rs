@@ -34,7 +34,7 @@ pub(super) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("checks stands in the root").to_owned()
 }
 
-/// The files that git tracks or would track and that still stand; what is not UTF-8 is left out.
+/// The files that git tracks or would track and that still stand; what is not UTF-8 has no text.
 pub(super) fn files() -> Vec<File> {
     let root = root();
     let listed = Command::new("git")
@@ -44,7 +44,10 @@ pub(super) fn files() -> Vec<File> {
         .expect("git lists the files of the tree: install git");
     assert!(listed.status.success(), "git ls-files: {}", String::from_utf8_lossy(&listed.stderr));
     let names = String::from_utf8(listed.stdout).expect("paths are UTF-8");
-    let read = |name: &str| Some(File { path: name.to_owned(), text: fs::read_to_string(root.join(name)).ok()? });
+    let read = |name: &str| {
+        let bytes = fs::read(root.join(name)).ok()?;
+        Some(File { path: name.to_owned(), text: String::from_utf8(bytes).unwrap_or_default() })
+    };
     let files: Vec<File> = names.split_terminator('\0').filter_map(read).collect();
     assert!(files.iter().any(|file| file.path == "Cargo.toml"), "the tree has a root manifest");
     files
