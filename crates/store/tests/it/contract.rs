@@ -17,6 +17,9 @@ pub(crate) async fn must_hold(make: &dyn Maker, not_applicable: &[&str]) {
     assert_eq!(holds.len() + found.len(), names().count());
 }
 
+/// How often a planted fault may be looked for.
+const ROUNDS: usize = 50;
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn memory_holds() {
     must_hold(&InMemory, &["reopened-store-remembers", "damage-is-no-absence"]).await;
@@ -31,10 +34,17 @@ async fn memory_holds_on_one_thread() {
 async fn stores_with_planted_faults_are_refused_by_the_right_cases() {
     must_hold(&Planted(Fault::None), &[]).await;
     for (fault, cases) in Fault::REFUSED_BY.iter().skip(1) {
-        let violations = check(&Planted(*fault)).await.expect_err(&format!("{fault:?} was not refused"));
-        let refusing: BTreeSet<&str> = violations.iter().map(|violation| violation.case).collect();
+        // Some faults show only in a race that comes about: they get as many.
+        let mut refusing: BTreeSet<&str> = BTreeSet::new();
+        for _ in 0..ROUNDS {
+            let violations = check(&Planted(*fault)).await.expect_err(&format!("{fault:?} was not refused"));
+            refusing.extend(violations.iter().map(|violation| violation.case));
+            if cases.iter().all(|case| refusing.contains(case)) {
+                break;
+            }
+        }
         for case in *cases {
-            assert!(refusing.contains(case), "{fault:?} must be refused by {case}, and was by {violations:#?}");
+            assert!(refusing.contains(case), "{fault:?} must be refused by {case}, and was by {refusing:?}");
         }
     }
 }
