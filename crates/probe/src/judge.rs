@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::case::{Case, Contract, Otherwise, Rule, Wanted};
 use crate::fact::{Seen, Value};
+use crate::lack::Lack;
 use crate::verdict::{Severity, Verdict};
 
 /// What the rounds of a case came to.
@@ -14,8 +15,8 @@ pub(crate) struct Evidence {
     pub(crate) facts: BTreeMap<String, Seen>,
     /// Why a step's `want` was not met.
     pub(crate) unmet: Option<(Otherwise, String)>,
-    /// What a step needed and was not given.
-    pub(crate) missing: Option<String>,
+    /// Why a step could not be done: what it needs was not given, or the question does not exist.
+    pub(crate) lack: Option<Lack>,
     /// Whether requests of a `together` were ever under way at once; nothing where none were sent.
     pub(crate) overlapped: Option<bool>,
     /// Whether more effects were counted than requests sent.
@@ -48,8 +49,10 @@ enum Held {
 
 /// Judges a case.
 pub(crate) fn judge(case: &Case, contract: Contract, evidence: &Evidence) -> Judgement {
-    if let Some(missing) = &evidence.missing {
-        return Judgement::new(Verdict::Unobservable, missing);
+    match &evidence.lack {
+        Some(Lack::Void(why)) => return Judgement::new(Verdict::NotApplicable, why),
+        Some(Lack::Missing(why)) => return Judgement::new(Verdict::Unobservable, why),
+        None => {}
     }
     if let Some(why) = &evidence.disturbed {
         return Judgement::new(Verdict::Inconclusive, why);

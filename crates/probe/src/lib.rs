@@ -13,6 +13,7 @@ mod error;
 mod exchange;
 mod fact;
 mod judge;
+mod lack;
 mod observer;
 mod probe;
 mod redact;

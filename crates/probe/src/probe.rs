@@ -219,7 +219,7 @@ impl Probe {
             rounds.push(round);
             match stop {
                 None => {}
-                Some(Stop::Missing(why)) => evidence.missing = Some(why),
+                Some(Stop::Lack(lack)) => evidence.lack = Some(lack),
                 Some(Stop::Unmet(otherwise, why)) => evidence.unmet = Some((otherwise, why)),
                 Some(Stop::Disturbed(why)) => evidence.disturbed = Some(why),
                 Some(Stop::Harness(error)) => {
@@ -227,7 +227,7 @@ impl Probe {
                     return (rounds, judgement, BTreeMap::new());
                 }
             }
-            if evidence.missing.is_some() || evidence.unmet.is_some() || evidence.disturbed.is_some() {
+            if evidence.lack.is_some() || evidence.unmet.is_some() || evidence.disturbed.is_some() {
                 break;
             }
         }

@@ -13,6 +13,7 @@ use crate::case::{Case, Loss, Otherwise, Request, Step, Wanted};
 use crate::error::ProbeError;
 use crate::exchange::Exchange;
 use crate::fact::{Mark, Round, Value};
+use crate::lack::Lack;
 use crate::observer;
 use crate::target::{Address, Prepared, Target};
 use crate::wire::{Carried, Connection, Wire};
@@ -20,8 +21,8 @@ use crate::wire::{Carried, Connection, Wire};
 /// Why a round ended before its last step.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// Something that the step needs was not given.
-    Missing(String),
+    /// A step cannot be done.
+    Lack(Lack),
     /// A request that prepares was not answered as it must be.
     Unmet(Otherwise, String),
     /// The target or what counts effects is out of reach.
@@ -69,9 +70,9 @@ impl Runner {
         let mut open =
             Open { case, number, keys: BTreeMap::new(), kept: None, started: BTreeMap::new(), round: Round::default() };
         // What was not given is known before anything is sent, and costs no effect.
-        let missing = case.sends().find_map(|send| self.target.request(send, Some("key")).err());
-        if let Some(missing) = missing {
-            return (open.round, Some(Stop::Missing(missing)));
+        let lack = case.sends().find_map(|send| self.target.request(send, Some("key")).err());
+        if let Some(lack) = lack {
+            return (open.round, Some(Stop::Lack(lack)));
         }
         let mut stop = self.mark(&mut open, "").await.err();
         for step in &case.steps {
@@ -178,7 +179,7 @@ impl Runner {
             "none" => None,
             name => Some(open.key(name)?),
         };
-        let (address, prepared) = self.target.request(send, key.as_deref()).map_err(Stop::Missing)?;
+        let (address, prepared) = self.target.request(send, key.as_deref()).map_err(Stop::Lack)?;
         if let Some(last) = self.last_sent {
             tokio::time::sleep(self.pace.saturating_sub(last.elapsed())).await;
         }

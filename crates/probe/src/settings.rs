@@ -18,7 +18,9 @@ pub struct Settings {
     pub contract: Option<Contract>,
     /// A body that the target accepts; `{}` where nothing is said.
     pub body: Option<String>,
-    /// Its media type; `application/json` where nothing is said.
+    /// Instead of a body the fields of a form, each `NAME=VALUE` or `NAME=@FILE`, sent as `multipart/form-data`.
+    pub form: Vec<String>,
+    /// Its media type; what the body looks like where nothing is said.
     pub content_type: Option<String>,
     /// More headers, each `Name: value`.
     pub header: Vec<String>,
@@ -82,6 +84,7 @@ impl Settings {
             method: self.method.or(below.method),
             contract: self.contract.or(below.contract),
             body: self.body.or(below.body),
+            form: list(self.form, below.form),
             content_type: self.content_type.or(below.content_type),
             header: list(self.header, below.header),
             credential: self.credential.or(below.credential),

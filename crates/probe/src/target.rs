@@ -7,9 +7,10 @@ use std::net::IpAddr;
 use http::Uri;
 use http::header::{HeaderName, HeaderValue};
 
-use crate::body::{Hints, changed, with_member};
+use crate::body::{Entity, Hints};
 use crate::case::{Body, Contract, Credential, KeyForm, KeyPlace, Loss, Request};
 use crate::error::ProbeError;
+use crate::lack::Lack;
 use crate::settings::Settings;
 use crate::wire::Outgoing;
 
@@ -77,8 +78,7 @@ pub(crate) struct Target {
     pub(crate) other: Option<Address>,
     pub(crate) method: String,
     pub(crate) contract: Contract,
-    pub(crate) body: Vec<u8>,
-    pub(crate) content_type: String,
+    pub(crate) entity: Entity,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) credential: Option<(String, String)>,
     pub(crate) id: Option<IdPlace>,
@@ -118,8 +118,8 @@ impl Target {
             other: settings.other_url.as_deref().map(Address::parse).transpose()?,
             method,
             contract,
-            body: settings.body.clone().unwrap_or_else(|| "{}".to_owned()).into_bytes(),
-            content_type: settings.content_type.clone().unwrap_or_else(|| "application/json".to_owned()),
+            entity: Entity::of(settings.body.as_deref(), &settings.form, settings.content_type.as_deref())
+                .map_err(|why| usage(format!("the body: {why}")))?,
             headers: settings.header.iter().map(|line| header(line)).collect::<Result<_, _>>()?,
             credential: settings.credential.as_deref().map(secret).transpose()?,
             id,
@@ -130,7 +130,7 @@ impl Target {
             carrier: carrier(settings.key.as_deref(), contract)?,
         };
         if target.vary.is_some() {
-            target.changed(Body::Changed).map_err(|why| usage(format!("--vary: {why}")))?;
+            target.changed(Body::Changed).map_err(|lack| usage(format!("--vary: {}", lack.why())))?;
         }
         Ok(target)
     }
@@ -145,27 +145,28 @@ impl Target {
         }
     }
 
-    fn changed(&self, change: Body) -> Result<Vec<u8>, String> {
+    fn changed(&self, change: Body) -> Result<Entity, Lack> {
         let hints = Hints {
             vary: self.vary.as_deref(),
             invalid: self.invalid.as_deref(),
             default: self.default_member.as_deref(),
+            ..Hints::default()
         };
-        changed(&self.body, change, &hints)
+        self.entity.changed(change, &hints)
     }
 
     /// The request of a step. The text of the error says what was not given that it needs.
-    pub(crate) fn request(&self, send: &Request, key: Option<&str>) -> Result<(Address, Prepared), String> {
+    pub(crate) fn request(&self, send: &Request, key: Option<&str>) -> Result<(Address, Prepared), Lack> {
         let mut address = match send.other_operation {
             true => self.other.clone().ok_or("no other operation was named (--other-url)")?,
             false => self.address.clone(),
         };
-        let mut body = self.changed(send.body)?;
+        let mut entity = self.changed(send.body)?;
         let mut headers = vec![
             ("host".to_owned(), address.authority.clone()),
             ("user-agent".to_owned(), concat!("counterfoil-probe/", env!("CARGO_PKG_VERSION")).to_owned()),
             ("accept".to_owned(), "*/*".to_owned()),
-            ("content-type".to_owned(), self.content_type.clone()),
+            ("content-type".to_owned(), entity.media.clone()),
         ];
         for (name, value) in &self.headers {
             set(&mut headers, name, value);
@@ -184,9 +185,10 @@ impl Target {
             match self.carrier(send.place) {
                 Carrier::Header(name) => set(&mut headers, &name, &self.spelt(key, send.key_form)),
                 Carrier::Query(name) => add_query(&mut address.path, &format!("{name}={key}")),
-                Carrier::Body(name) => body = with_member(&body, &name, key)?,
+                Carrier::Body(name) => entity = entity.with_member(&name, key)?,
             }
         }
+        let body = entity.bytes;
         set(&mut headers, "content-length", &body.len().to_string());
         set(&mut headers, "connection", if send.keep { "keep-alive" } else { "close" });
         let (method, path) = (self.method.clone(), address.path.clone());

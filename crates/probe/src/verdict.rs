@@ -34,6 +34,8 @@ pub enum Verdict {
     Inconclusive,
     /// What is needed to see the answer was not given.
     Unobservable,
+    /// The question does not exist under the contract, or for this kind of body or place of the key.
+    NotApplicable,
     /// A request that only prepares was not answered as it must be.
     SetupFailed,
     /// A case that this one builds on failed.
@@ -60,6 +62,7 @@ impl Verdict {
             Self::Value => "value",
             Self::Inconclusive => "inconclusive",
             Self::Unobservable => "unobservable",
+            Self::NotApplicable => "not-applicable",
             Self::SetupFailed => "setup-failed",
             Self::DependsOnFailed => "depends-on-failed",
             Self::HarnessError => "harness-error",
@@ -75,6 +78,7 @@ impl Verdict {
             Self::Conforms | Self::Deviates(_) | Self::Yes | Self::No | Self::Value => true,
             Self::Inconclusive
             | Self::Unobservable
+            | Self::NotApplicable
             | Self::SetupFailed
             | Self::DependsOnFailed
             | Self::HarnessError
@@ -99,6 +103,7 @@ impl Verdict {
             | Self::Value
             | Self::Inconclusive
             | Self::Unobservable
+            | Self::NotApplicable
             | Self::SkippedUnsafe => false,
         }
     }

@@ -57,13 +57,16 @@ pub(crate) struct Ask {
     /// The method [default: POST].
     #[arg(long)]
     pub(crate) method: Option<String>,
-    /// A body that the target accepts: its text, or @FILE [default: {}].
-    #[arg(long, value_name = "JSON|@FILE")]
+    /// A body that the target accepts, JSON or a=1&b=2: its text, or @FILE [default: {}].
+    #[arg(long, value_name = "TEXT|@FILE")]
     pub(crate) body: Option<String>,
-    /// Its media type [default: application/json].
+    /// Instead of a body a field of a multipart form, as curl takes it: NAME=VALUE or NAME=@FILE.
+    #[arg(long, value_name = "FIELD", conflicts_with = "body")]
+    pub(crate) form: Vec<String>,
+    /// Its media type [default: JSON, or the form that it looks like].
     #[arg(long, value_name = "TYPE")]
     pub(crate) content_type: Option<String>,
-    /// The value that is changed to make another request, such as /quantity [default: the first].
+    /// The value, or the field, that is changed to make another request, such as /quantity [default: the first].
     #[arg(long, value_name = "POINTER")]
     pub(crate) vary: Option<String>,
     /// Where the id of the result stands: /id in the body, or header:NAME.
@@ -91,7 +94,7 @@ pub(crate) struct Ask {
     #[arg(long, value_name = "URL")]
     pub(crate) other_url: Option<String>,
     /// A body that the target refuses: its text, or @FILE [default: made from --vary].
-    #[arg(long, value_name = "JSON|@FILE")]
+    #[arg(long, value_name = "TEXT|@FILE")]
     pub(crate) invalid: Option<String>,
     /// A member that may be left out, with its documented default.
     #[arg(long, value_name = "/NAME=VALUE")]
@@ -213,6 +216,7 @@ impl Ask {
                 ContractName::Ec2 => Contract::Ec2,
             }),
             body: self.body.clone(),
+            form: self.form.clone(),
             content_type: self.content_type.clone(),
             header: self.header.clone(),
             credential: self.credential.clone(),

@@ -3,6 +3,7 @@
 use super::{Evidence, judge};
 use crate::case::{Case, Contract, Otherwise};
 use crate::fact::{Seen, Value};
+use crate::lack::Lack;
 use crate::verdict::{Severity, Verdict};
 
 const CASE: &str = r#"
@@ -61,7 +62,8 @@ fn what_stands_before_the_rules() {
     check(Ietf, effects(&[2]), &[500], unmet(Otherwise::Inconclusive), Verdict::Inconclusive);
     check(Ietf, effects(&[9]), &[201], |evidence| evidence.retried = true, Verdict::IntermediaryRetried);
     check(Ietf, effects(&[2]), &[201], |evidence| evidence.disturbed = Some(String::new()), Verdict::Inconclusive);
-    check(Ietf, effects(&[2]), &[201], |evidence| evidence.missing = Some(String::new()), Verdict::Unobservable);
+    check(Ietf, effects(&[2]), &[201], |evidence| evidence.lack = Some("".into()), Verdict::Unobservable);
+    check(Ietf, effects(&[2]), &[201], |evidence| evidence.lack = Some(Lack::void("")), Verdict::NotApplicable);
 }
 
 #[test]

@@ -76,6 +76,7 @@ const fn class(verdict: Verdict) -> &'static str {
         Verdict::Yes | Verdict::No | Verdict::Value => "value",
         Verdict::Inconclusive
         | Verdict::Unobservable
+        | Verdict::NotApplicable
         | Verdict::SetupFailed
         | Verdict::DependsOnFailed
         | Verdict::HarnessError

@@ -52,9 +52,11 @@ fn case(result: &CaseResult) -> String {
         }
         Verdict::Deviates(_) => inner("failure"),
         Verdict::SetupFailed | Verdict::HarnessError | Verdict::IntermediaryRetried => inner("error"),
-        Verdict::Inconclusive | Verdict::Unobservable | Verdict::DependsOnFailed | Verdict::SkippedUnsafe => {
-            inner("skipped")
-        }
+        Verdict::Inconclusive
+        | Verdict::Unobservable
+        | Verdict::NotApplicable
+        | Verdict::DependsOnFailed
+        | Verdict::SkippedUnsafe => inner("skipped"),
     }
 }
 

@@ -12,7 +12,7 @@ fn told(change: impl FnOnce(&mut Settings)) -> Settings {
 
 fn wire(settings: &Settings, send: &Request) -> Result<String, String> {
     let target = Target::of(settings).map_err(|error| error.to_string())?;
-    let (_, prepared) = target.request(send, Some("abc"))?;
+    let (_, prepared) = target.request(send, Some("abc")).map_err(crate::lack::Lack::why)?;
     let outgoing = prepared.outgoing();
     Ok(String::from_utf8([outgoing.head, outgoing.body].concat()).unwrap())
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use counterfoil_probe::{CaseResult, Run, Verdict};
 use tokio::task::JoinSet;
 
-use crate::orders::{FAULTS, Fault, Orders};
+use crate::fault::{FAULTS, Fault};
+use crate::orders::Orders;
 use crate::right::{is_race, run, settings};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/golden/faults.txt");
@@ -54,7 +55,7 @@ fn told(result: &CaseResult) -> String {
 
 async fn all(right: &Arc<Run>) -> BTreeMap<String, Run> {
     let (mut runs, mut tasks) = (BTreeMap::new(), JoinSet::new());
-    for fault in FAULTS {
+    for fault in FAULTS.iter().copied() {
         if tasks.len() >= AT_ONCE {
             let (fault, run) = tasks.join_next().await.unwrap().unwrap();
             runs.insert(format!("{fault:?}"), run);

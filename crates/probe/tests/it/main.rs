@@ -3,7 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on stops there")]
 
+mod fault;
 mod faults;
+mod forms;
 mod orders;
 mod reports;
 mod right;

@@ -17,98 +17,10 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+pub(crate) use crate::fault::Fault;
+use crate::forms::parsed;
+
 pub(crate) const CREDENTIAL: &str = "Bearer the-credential-of-the-tests";
-
-/// What is wrong with a service. `None` is nothing.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Fault {
-    None,
-    NoDedup,
-    RaceBeforeClaim,
-    GlobalKey,
-    StoredBeforeCredential,
-    FingerprintMissing,
-    FingerprintOfNames,
-    FingerprintSortsArrays,
-    FingerprintThroughFloat,
-    FingerprintOfAgent,
-    FingerprintWithoutQuery,
-    FingerprintOfBytes,
-    ValidationKept,
-    ValidationAfterEffect,
-    InProgressRuns,
-    InProgressEmpty,
-    InProgressFails,
-    InProgressRemembered,
-    CallerGoneForgets,
-    CallerGoneSticks,
-    ReplayLosesLocation,
-    ReplayLeaksCookie,
-    ReplayEncodedTwice,
-    ReplayStatus,
-    ReplayWithoutMarker,
-    ReplayHasEffect,
-    MismatchConflict,
-    MismatchRuns,
-    MismatchPlain,
-    MismatchForgets,
-    KeyCut,
-    KeyCaseIgnored,
-    BodyIsKey,
-    BodyWithoutKeyIsKey,
-    ThirdTimeRuns,
-    LastKeyOnly,
-    KeyOfConnection,
-    UnauthenticatedRemembered,
-    HalfBodyRuns,
-    KeyInQuery,
-    MissingKeyText,
-    RepeatedOnTheWay,
-}
-
-pub(crate) const FAULTS: [Fault; 41] = [
-    Fault::NoDedup,
-    Fault::RaceBeforeClaim,
-    Fault::GlobalKey,
-    Fault::StoredBeforeCredential,
-    Fault::FingerprintMissing,
-    Fault::FingerprintOfNames,
-    Fault::FingerprintSortsArrays,
-    Fault::FingerprintThroughFloat,
-    Fault::FingerprintOfAgent,
-    Fault::FingerprintWithoutQuery,
-    Fault::FingerprintOfBytes,
-    Fault::ValidationKept,
-    Fault::ValidationAfterEffect,
-    Fault::InProgressRuns,
-    Fault::InProgressEmpty,
-    Fault::InProgressFails,
-    Fault::InProgressRemembered,
-    Fault::CallerGoneForgets,
-    Fault::CallerGoneSticks,
-    Fault::ReplayLosesLocation,
-    Fault::ReplayLeaksCookie,
-    Fault::ReplayEncodedTwice,
-    Fault::ReplayStatus,
-    Fault::ReplayWithoutMarker,
-    Fault::ReplayHasEffect,
-    Fault::MismatchConflict,
-    Fault::MismatchRuns,
-    Fault::MismatchPlain,
-    Fault::MismatchForgets,
-    Fault::KeyCut,
-    Fault::KeyCaseIgnored,
-    Fault::BodyIsKey,
-    Fault::BodyWithoutKeyIsKey,
-    Fault::ThirdTimeRuns,
-    Fault::LastKeyOnly,
-    Fault::KeyOfConnection,
-    Fault::UnauthenticatedRemembered,
-    Fault::HalfBodyRuns,
-    Fault::KeyInQuery,
-    Fault::MissingKeyText,
-    Fault::RepeatedOnTheWay,
-];
 
 /// An answer before it is written.
 #[derive(Clone)]
@@ -152,6 +64,8 @@ struct Asked {
     agent: String,
     key: Option<String>,
     body: Bytes,
+    /// What the body says, however it is written.
+    says: Value,
     connection: u64,
 }
 
@@ -219,7 +133,7 @@ impl Orders {
         let allowed = header("authorization").as_deref() == Some(CREDENTIAL);
         let mut key = header("idempotency-key").map(|key| key.trim_matches('"').to_owned());
         let query = parts.uri.query().unwrap_or_default().to_owned();
-        if self.is(Fault::KeyInQuery) && key.is_none() {
+        if matches!(self.fault, Fault::KeyInQuery | Fault::KeyOfAnyPlace) && key.is_none() {
             key = query.split('&').find_map(|pair| pair.strip_prefix("idempotency_key=")).map(str::to_owned);
         }
         let mut body = Vec::new();
@@ -232,7 +146,11 @@ impl Orders {
         }
         let agent = header("user-agent").unwrap_or_default();
         let operation = parts.uri.path().to_owned();
-        let asked = Asked { operation, query, agent, key, body: Bytes::from(body), connection };
+        let mut says = parsed(&header("content-type").unwrap_or_default(), &body);
+        if let (true, Some(all)) = (self.is(Fault::KeyOfAnyPlace), says.as_object_mut()) {
+            key = all.remove("idempotency_key").and_then(|key| key.as_str().map(str::to_owned)).or(key);
+        }
+        let asked = Asked { operation, query, agent, key, body: Bytes::from(body), says, connection };
         let name = self.name(&asked);
         if !allowed {
             let mut book = self.book();
@@ -276,8 +194,9 @@ impl Orders {
     fn fingerprint(&self, asked: &Asked) -> String {
         let mut query: Vec<&str> = asked.query.split('&').collect();
         query.sort_unstable();
-        let query = if self.is(Fault::FingerprintWithoutQuery) { Vec::new() } else { query };
-        let parsed: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
+        let blind = matches!(self.fault, Fault::FingerprintWithoutQuery | Fault::KeyOfAnyPlace);
+        let query = if blind { Vec::new() } else { query };
+        let parsed = asked.says.clone();
         let body = match self.fault {
             Fault::FingerprintMissing => return String::new(),
             Fault::FingerprintOfNames => parsed.as_object().map(|all| format!("{:?}", all.keys())).unwrap_or_default(),
@@ -411,8 +330,7 @@ impl Orders {
 
     /// The effect itself.
     fn run(&self, asked: &Asked) -> Told {
-        let body: Value = serde_json::from_slice(&asked.body).unwrap_or_default();
-        let valid = body.get("quantity").is_some_and(Value::is_number) || self.is(Fault::HalfBodyRuns);
+        let valid = asked.says.get("quantity").is_some_and(Value::is_number) || self.is(Fault::HalfBodyRuns);
         let mut book = self.book();
         if valid || self.is(Fault::ValidationAfterEffect) {
             book.effects += if self.is(Fault::RepeatedOnTheWay) { 2 } else { 1 };
