@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 pub use self::look::Fact;
-pub use self::request::{Body, Credential, KeyForm, KeyPlace, Loss, Otherwise, Request, Wanted};
-pub use self::step::Step;
+pub use self::request::{Along, Body, Credential, KeyForm, KeyPlace, Loss, Media, Otherwise, Request, To, Wanted};
+pub use self::step::{Hook, State, Step};
 use crate::verdict::Severity;
 
 mod look;
@@ -93,6 +93,9 @@ pub struct Case {
     /// Whether everything else is void where it fails.
     #[serde(default)]
     pub control: bool,
+    /// Contracts under which there is no such question.
+    #[serde(default)]
+    pub not_under: Vec<Contract>,
     /// What is done.
     pub steps: Vec<Step>,
     /// What is then looked at, by name.
@@ -160,24 +163,25 @@ impl Case {
         if self.rules(contract).is_empty() { Kind::Check } else { self.kind }
     }
 
-    /// How many requests that may have an effect one run sends at most.
+    /// How many requests one run sends at most.
     #[must_use]
     pub fn sends_max(&self) -> u32 {
-        let each = |step: &Step| match step {
-            Step::Send(_) | Step::Start(_) => 1,
-            Step::Together { sends, times } => u32::try_from(sends.len()).unwrap_or(u32::MAX).saturating_mul(*times),
-            Step::Until { tries, .. } => *tries,
-            Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } => 0,
-        };
-        self.steps.iter().map(each).sum::<u32>().saturating_mul(self.rounds)
+        self.steps.iter().map(|step| step.most().0).sum::<u32>().saturating_mul(self.rounds)
+    }
+
+    /// How many effects one run makes on a target that keeps no promise.
+    #[must_use]
+    pub fn effects_max(&self) -> u32 {
+        self.steps.iter().map(|step| step.most().1).sum::<u32>().saturating_mul(self.rounds)
     }
 
     /// The requests that its steps send.
     pub(crate) fn sends(&self) -> impl Iterator<Item = &Request> {
-        self.steps.iter().flat_map(|step| match step {
-            Step::Send(send) | Step::Start(send) | Step::Until { send, .. } => std::slice::from_ref(send),
-            Step::Together { sends, .. } => sends,
-            Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } => &[],
-        })
+        self.steps.iter().flat_map(Step::sends)
+    }
+
+    /// The commands that it runs.
+    pub(crate) fn hooks(&self) -> impl Iterator<Item = Hook> {
+        self.steps.iter().filter_map(|step| if let Step::Hook(hook) = step { Some(*hook) } else { None })
     }
 }

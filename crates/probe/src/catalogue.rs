@@ -10,15 +10,24 @@ use crate::case::{Case, Fact, Step};
 use crate::error::ProbeError;
 
 /// The files that come with the crate, with their names.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 17] = [
     ("a-controls.toml", include_str!("../cases/a-controls.toml")),
+    ("a-keys.toml", include_str!("../cases/a-keys.toml")),
     ("b-sequence.toml", include_str!("../cases/b-sequence.toml")),
+    ("b-results.toml", include_str!("../cases/b-results.toml")),
     ("c-concurrency.toml", include_str!("../cases/c-concurrency.toml")),
+    ("c-instances.toml", include_str!("../cases/c-instances.toml")),
     ("d-parameters.toml", include_str!("../cases/d-parameters.toml")),
     ("d-numbers.toml", include_str!("../cases/d-numbers.toml")),
+    ("d-spelling.toml", include_str!("../cases/d-spelling.toml")),
     ("e-scope.toml", include_str!("../cases/e-scope.toml")),
+    ("e-callers.toml", include_str!("../cases/e-callers.toml")),
     ("f-failures.toml", include_str!("../cases/f-failures.toml")),
+    ("f-states.toml", include_str!("../cases/f-states.toml")),
+    ("g-retention.toml", include_str!("../cases/g-retention.toml")),
+    ("h-restarts.toml", include_str!("../cases/h-restarts.toml")),
     ("i-description.toml", include_str!("../cases/i-description.toml")),
+    ("i-recovery.toml", include_str!("../cases/i-recovery.toml")),
 ];
 
 #[derive(Deserialize)]
@@ -94,6 +103,9 @@ impl Case {
             return Err(format!("it depends on {unknown:?}, which does not stand before it"));
         }
         let names: BTreeSet<&str> = self.sends().map(|send| send.r#as.as_str()).collect();
+        if let Some(of) = self.sends().filter_map(|send| send.of.as_deref()).find(|of| !names.contains(of)) {
+            return Err(format!("{of:?} is meant and never sent"));
+        }
         if names.contains("") || self.sends().any(|send| send.key.is_empty()) {
             return Err("every request needs a name and a key, which may be \"none\"".to_owned());
         }
@@ -118,7 +130,7 @@ impl Case {
             }
         }
         let finished = self.steps.iter().filter_map(|step| match step {
-            Step::Finish { of } => Some(of.as_str()),
+            Step::Finish { of } | Step::Await { of } => Some(of.as_str()),
             _ => None,
         });
         match finished.into_iter().find(|of| !names.contains(of)) {

@@ -189,6 +189,18 @@ pub(crate) fn look(fact: &Fact, round: &Round, id: Option<&IdPlace>) -> Seen {
         Fact::Problem { of } => problem(answered(round, of)),
         Fact::Distinguishable { of: [first, later] } => distinguishable(&round.named(first), answered(round, later)),
         Fact::Echo { of } => echo(&round.named(of)),
+        Fact::RefusalHeader { of, name } => refusal_header(&round.named(of), name),
+        Fact::Link { of } => match answered(round, of) {
+            Some(answer) => Seen::one(link(answer)),
+            None => Seen::NotReached("an answer did not come".to_owned()),
+        },
+        Fact::Mentions { of, any } => match answered(round, of).filter(|answer| answer.is_success()) {
+            Some(answer) => {
+                let body = answer.body.to_ascii_lowercase();
+                Seen::one(Value::Truth(any.iter().any(|text| body.contains(text))))
+            }
+            None => Seen::NotReached("it was not shown".to_owned()),
+        },
         Fact::Longest { of } => {
             let taken = of.iter().flat_map(|name| round.named(name));
             let taken = taken.filter(|exchange| exchange.answer.as_ref().is_some_and(Answer::is_success));
@@ -301,6 +313,25 @@ fn problem(answer: Option<&Answer>) -> Seen {
         "" => "nothing",
         _ => "text",
     }))
+}
+
+fn refusal_header(exchanges: &[&Exchange], name: &str) -> Seen {
+    let refusal = exchanges.iter().filter_map(|exchange| exchange.answer.as_ref()).find(|answer| answer.status >= 400);
+    match refusal {
+        Some(refusal) => Seen::one(Value::text(refusal.header(name).unwrap_or("none"))),
+        None => Seen::NotReached("nothing was refused".to_owned()),
+    }
+}
+
+/// The first link to a description (RFC 8288), or the type of a problem document that is an address.
+fn link(answer: &Answer) -> Value {
+    let describes = |link: &&str| ["describedby", "help", "terms-of-service"].iter().any(|kind| link.contains(kind));
+    let links = answer.all("link");
+    let linked = links.iter().copied().find(describes).and_then(|link| link.trim_start().strip_prefix('<'));
+    let body: serde_json::Value = serde_json::from_str(&answer.body).unwrap_or_default();
+    let typed = body.pointer("/type").and_then(serde_json::Value::as_str).filter(|kind| kind.starts_with("http"));
+    let linked = linked.and_then(|link| link.split_once('>')).map(|(target, _)| target);
+    Value::text(linked.or(typed).unwrap_or("none"))
 }
 
 /// Where services write a code that a program can read.

@@ -12,6 +12,7 @@ mod catalogue;
 mod error;
 mod exchange;
 mod fact;
+mod hook;
 mod judge;
 mod lack;
 mod observer;
@@ -26,7 +27,8 @@ mod verdict;
 mod wire;
 
 pub use case::{
-    Body, Case, Contract, Credential, Fact, KeyForm, KeyPlace, Kind, Loss, Otherwise, Request, Rule, Step, Wanted,
+    Along, Body, Case, Contract, Credential, Fact, Hook, KeyForm, KeyPlace, Kind, Loss, Media, Otherwise, Request,
+    Rule, State, Step, To, Wanted,
 };
 pub use catalogue::{Catalogue, Group};
 pub use error::ProbeError;
@@ -34,5 +36,5 @@ pub use exchange::{Answer, Exchange};
 pub use fact::Value;
 pub use probe::{Plan, Probe};
 pub use run::{CaseResult, FailOn, Run};
-pub use settings::Settings;
+pub use settings::{Also, Settings};
 pub use verdict::{Severity, Verdict};

@@ -66,7 +66,6 @@ pub struct Probe {
     target: Arc<Target>,
     wire: Wire,
     cases: Vec<Case>,
-    named: bool,
     budget: Budget,
     pace: Duration,
     settle: Duration,
@@ -82,8 +81,8 @@ impl Probe {
     /// `i_own_this_api` does not say that it may be tried.
     pub fn new(settings: &Settings, catalogue: Catalogue) -> Result<Self, ProbeError> {
         let target = Target::of(settings)?;
-        let elsewhere = [Some(&target.address), target.other.as_ref()].into_iter().flatten();
-        if let Some(address) = elsewhere.filter(|address| !address.is_loopback()).find(|_| !settings.i_own_this_api) {
+        let elsewhere = target.addresses().find(|address| !address.is_loopback() && !settings.i_own_this_api);
+        if let Some(address) = elsewhere {
             let why = "it makes real effects there; say --i-own-this-api if you may";
             return Err(ProbeError::Usage(format!("{} is not this machine, and {why}", address.host)));
         }
@@ -95,7 +94,6 @@ impl Probe {
         Ok(Self {
             wire: Wire::new(authorities.as_deref(), answer_within)?,
             cases: chosen(catalogue, &settings.case)?,
-            named: !settings.case.is_empty(),
             budget: Budget {
                 effects: settings.max_effects.unwrap_or(EFFECTS_MAX),
                 requests: settings.max_requests.unwrap_or(REQUESTS_MAX),
@@ -118,7 +116,7 @@ impl Probe {
             cases: self.cases.iter().map(|case| case.id.clone()).collect(),
             requests: sum(Case::sends_max),
             effects: sum(|case| case.effects.saturating_mul(case.rounds)),
-            effects_worst: sum(effects_worst),
+            effects_worst: sum(Case::effects_max),
             observer: self.target.observer(),
         }
     }
@@ -195,11 +193,16 @@ impl Probe {
         if let Some(below) = case.depends_on.iter().find(|id| voided.contains(*id)) {
             return Some(Judgement::new(Verdict::DependsOnFailed, format!("{below} failed")));
         }
-        if !case.safe && !self.named {
-            return Some(Judgement::new(Verdict::SkippedUnsafe, "it may do harm; name it with --case"));
+        if case.not_under.contains(&self.target.contract) {
+            let why = format!("there is no such question under {}", self.target.contract.name());
+            return Some(Judgement::new(Verdict::NotApplicable, why));
+        }
+        if case.hooks().next().is_some() && self.target.addresses().any(|address| !address.is_loopback()) {
+            let why = "it ends or changes the target by a command, which it does on this machine only";
+            return Some(Judgement::new(Verdict::SkippedUnsafe, why));
         }
         let spent = |what: &str| Some(Judgement::new(Verdict::Inconclusive, format!("the budget of {what} is spent")));
-        if risked.saturating_add(effects_worst(case)) > self.budget.effects {
+        if risked.saturating_add(case.effects_max()) > self.budget.effects {
             return spent("effects");
         }
         if runner.requests.saturating_add(case.sends_max()) > self.budget.requests {
@@ -316,26 +319,10 @@ impl Probe {
     }
 }
 
-/// How many effects a case makes on a target that keeps no promise: a loop ends with the first success.
-fn effects_worst(case: &Case) -> u32 {
-    let each = |step: &Step| match step {
-        Step::Send(_) | Step::Start(_) | Step::Until { .. } => 1,
-        Step::Together { sends, times } => u32::try_from(sends.len()).unwrap_or(u32::MAX).saturating_mul(*times),
-        Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } => 0,
-    };
-    case.steps.iter().map(each).sum::<u32>().saturating_mul(case.rounds)
-}
-
 /// The names of requests that go out at once.
 fn race(case: &Case) -> BTreeSet<&str> {
-    let each = |step: &'_ Step| match step {
-        Step::Together { .. } => true,
-        Step::Send(_) | Step::Start(_) | Step::Until { .. } => false,
-        Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } => false,
-    };
-    let together = case.steps.iter().filter(|step| each(step));
-    let sends = together.flat_map(|step| if let Step::Together { sends, .. } = step { sends.as_slice() } else { &[] });
-    sends.map(|send| send.r#as.as_str()).collect()
+    let together = case.steps.iter().filter(|step| matches!(step, Step::Together { .. }));
+    together.flat_map(Step::sends).map(|send| send.r#as.as_str()).collect()
 }
 
 /// A fact over all rounds: every value, and a reason only where no round had one.
@@ -365,9 +352,18 @@ fn one_value(seen: &Seen) -> Option<Value> {
     }
 }
 
-/// The cases that are asked for, with those that they depend on; all where nothing is asked for.
+/// What is said for every case there is.
+const ALL: &str = "all";
+
+/// The cases that are asked for, with those that they depend on; those that are safe where nothing is asked for.
 fn chosen(catalogue: Catalogue, asked: &[String]) -> Result<Vec<Case>, ProbeError> {
     let mut wanted: BTreeSet<String> = BTreeSet::new();
+    if asked.is_empty() {
+        return Ok(catalogue.cases.into_iter().filter(|case| case.safe).collect());
+    }
+    if asked.iter().any(|name| name == ALL) {
+        return Ok(catalogue.cases);
+    }
     for name in asked {
         let named = catalogue.cases.iter().filter(|case| case.is_named(name)).map(|case| case.id.clone());
         let named: Vec<String> = named.collect();
@@ -376,14 +372,12 @@ fn chosen(catalogue: Catalogue, asked: &[String]) -> Result<Vec<Case>, ProbeErro
         }
         wanted.extend(named);
     }
-    if !asked.is_empty() {
-        wanted.extend(catalogue.cases.iter().filter(|case| case.control).map(|case| case.id.clone()));
-        // A case stands after those that it depends on, so one way back is enough.
-        for case in catalogue.cases.iter().rev() {
-            if wanted.contains(&case.id) {
-                wanted.extend(case.depends_on.iter().cloned());
-            }
+    wanted.extend(catalogue.cases.iter().filter(|case| case.control).map(|case| case.id.clone()));
+    // A case stands after those that it depends on, so one way back is enough.
+    for case in catalogue.cases.iter().rev() {
+        if wanted.contains(&case.id) {
+            wanted.extend(case.depends_on.iter().cloned());
         }
     }
-    Ok(catalogue.cases.into_iter().filter(|case| asked.is_empty() || wanted.contains(&case.id)).collect())
+    Ok(catalogue.cases.into_iter().filter(|case| wanted.contains(&case.id)).collect())
 }

@@ -20,8 +20,9 @@ pub(crate) struct Redaction {
 impl Redaction {
     pub(crate) fn new(target: &Target) -> Self {
         let mut headers: Vec<String> = SECRET_HEADERS.iter().map(|name| (*name).to_owned()).collect();
-        headers.extend(target.credential.iter().map(|(name, _)| name.clone()));
-        Self { texts: target.secrets(), headers }
+        let (texts, holders) = target.secrets();
+        headers.extend(holders);
+        Self { texts, headers }
     }
 
     /// A text without the credential.

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant};
 use tokio::sync::Barrier;
 use tokio::task::JoinHandle;
 
-use crate::case::{Case, Loss, Otherwise, Request, Step, Wanted};
+use crate::case::{Case, Hook, Loss, Otherwise, Request, Step, To, Wanted};
 use crate::error::ProbeError;
 use crate::exchange::Exchange;
 use crate::fact::{Mark, Round, Value};
+use crate::hook;
 use crate::lack::Lack;
 use crate::observer;
-use crate::target::{Address, Prepared, Target};
+use crate::target::{Address, Prepared, Sent, Target};
 use crate::wire::{Carried, Connection, Wire};
 
 /// Why a round ended before its last step.
@@ -52,7 +53,7 @@ struct Ready {
     exchange: Exchange,
 }
 
-type Sent = (Carried, Option<Connection>);
+type Came = (Carried, Option<Connection>);
 
 /// What a round has begun.
 struct Open<'a> {
@@ -60,7 +61,7 @@ struct Open<'a> {
     number: u32,
     keys: BTreeMap<String, String>,
     kept: Option<Connection>,
-    started: BTreeMap<String, (usize, JoinHandle<Sent>)>,
+    started: BTreeMap<String, (usize, JoinHandle<Came>)>,
     round: Round,
 }
 
@@ -70,7 +71,9 @@ impl Runner {
         let mut open =
             Open { case, number, keys: BTreeMap::new(), kept: None, started: BTreeMap::new(), round: Round::default() };
         // What was not given is known before anything is sent, and costs no effect.
-        let lack = case.sends().find_map(|send| self.target.request(send, Some("key")).err());
+        let before = Sent { key: Some("key"), made: None };
+        let lack = case.sends().find_map(|send| self.target.request(send, before).err());
+        let lack = lack.or_else(|| case.hooks().find_map(|hook| self.target.hooks.call(hook).err()));
         if let Some(lack) = lack {
             return (open.round, Some(Stop::Lack(lack)));
         }
@@ -106,10 +109,23 @@ impl Runner {
                 let Some((at, task)) = open.started.remove(of) else { return Ok(()) };
                 let (carried, _) = task.await.map_err(|error| harness(&error))?;
                 match open.round.exchanges.get_mut(at) {
-                    Some(exchange) => self.finish(exchange, carried),
+                    Some(exchange) => self.finish(exchange, carried, false),
                     None => Ok(()),
                 }
             }
+            Step::Await { of } => {
+                let patience = self.patience;
+                let Some((_, task)) = open.started.get_mut(of) else { return Ok(()) };
+                // Whether it came is for `finish` to see.
+                let watch = async {
+                    while !task.is_finished() {
+                        tokio::time::sleep(Duration::from_millis(5)).await;
+                    }
+                };
+                let _ = tokio::time::timeout(patience, watch).await;
+                Ok(())
+            }
+            Step::Hook(hook) => self.hook(*hook).await,
             Step::Together { sends, times } => self.together(open, sends, *times).await,
             Step::Until { send, not, tries } => {
                 for attempt in 0..*tries {
@@ -138,12 +154,22 @@ impl Runner {
         }
     }
 
+    /// A state that the command does not know is a question that cannot be put; the rest is a setup that failed.
+    async fn hook(&self, hook: Hook) -> Result<(), Stop> {
+        let call = self.target.hooks.call(hook).map_err(Stop::Lack)?;
+        let done = hook::run(&call).await;
+        done.map_err(|why| match hook {
+            Hook::State { .. } => Stop::Lack(Lack::Missing(why)),
+            Hook::Restart | Hook::Kill | Hook::Clock { .. } => Stop::Unmet(Otherwise::SetupFailed, why),
+        })
+    }
+
     async fn send(&mut self, open: &mut Open<'_>, send: &Request) -> Result<(), Stop> {
         let Ready { address, prepared, mut exchange } = self.ready(open, send).await?;
         let kept = if send.keep { open.kept.take() } else { None };
         let (carried, connection) = self.wire.carry(&address, &prepared.outgoing(), None, kept).await;
         open.kept = if send.keep { connection } else { open.kept.take() };
-        let outcome = self.finish(&mut exchange, carried);
+        let outcome = self.finish(&mut exchange, carried, expects(send, 429));
         let unmet = unmet(send, &exchange);
         open.round.exchanges.push(exchange);
         outcome?;
@@ -167,7 +193,7 @@ impl Runner {
         let mut outcome = Ok(());
         for (mut exchange, task) in tasks {
             let (carried, _) = task.await.map_err(|error| harness(&error))?;
-            outcome = outcome.and(self.finish(&mut exchange, carried));
+            outcome = outcome.and(self.finish(&mut exchange, carried, false));
             open.round.exchanges.push(exchange);
         }
         outcome
@@ -179,7 +205,12 @@ impl Runner {
             "none" => None,
             name => Some(open.key(name)?),
         };
-        let (address, prepared) = self.target.request(send, key.as_deref()).map_err(Stop::Lack)?;
+        let made = send.of.as_deref().and_then(|name| open.round.exchanges.iter().find(|earlier| earlier.name == name));
+        let sent = Sent { key: key.as_deref(), made: made.and_then(|earlier| earlier.answer.as_ref()) };
+        if send.to == To::Item && sent.made.is_none() {
+            return Err(Stop::Lack("nothing was made".into()));
+        }
+        let (address, prepared) = self.target.request(send, sent).map_err(Stop::Lack)?;
         if let Some(last) = self.last_sent {
             tokio::time::sleep(self.pace.saturating_sub(last.elapsed())).await;
         }
@@ -202,8 +233,8 @@ impl Runner {
         Ok(Ready { address, prepared, exchange })
     }
 
-    /// Writes down what came of a request.
-    fn finish(&self, exchange: &mut Exchange, carried: Carried) -> Result<(), Stop> {
+    /// Writes down what came of a request; 429 disturbs unless it is what the step is for.
+    fn finish(&self, exchange: &mut Exchange, carried: Carried, limits: bool) -> Result<(), Stop> {
         let micros = |at: Instant| u64::try_from((at - self.began).as_micros()).unwrap_or(u64::MAX);
         exchange.sent_at = micros(carried.sent_at);
         exchange.sent_whole_at = carried.sent_whole_at.map(micros);
@@ -212,7 +243,7 @@ impl Runner {
         exchange.answer = carried.answer;
         exchange.fault = carried.fault;
         let unreachable = exchange.fault.as_ref().filter(|fault| fault.contains("cannot be reached"));
-        let limited = exchange.answer.as_ref().is_some_and(|answer| answer.status == 429);
+        let limited = exchange.answer.as_ref().is_some_and(|answer| answer.status == 429 && !limits);
         match (unreachable, limited) {
             (Some(fault), _) => Err(Stop::Disturbed(fault.clone())),
             (None, true) => Err(Stop::Disturbed("the target refuses for the rate (429); use --rate".to_owned())),
@@ -275,8 +306,12 @@ const fn lost(loss: Loss) -> Option<&'static str> {
     }
 }
 
+fn expects(send: &Request, status: u16) -> bool {
+    send.want.iter().any(|wanted| Value::Number(status.into()).is(wanted))
+}
+
 fn unmet(send: &Request, exchange: &Exchange) -> Option<Stop> {
-    let met = |status: u16| send.want.iter().any(|wanted| Value::Number(status.into()).is(wanted));
+    let met = |status: u16| expects(send, status);
     let found = match &exchange.answer {
         _ if send.want.is_empty() => return None,
         Some(answer) if met(answer.status) => return None,

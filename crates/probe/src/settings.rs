@@ -4,7 +4,10 @@
 
 use serde::Deserialize;
 
+pub use self::also::Also;
 use crate::case::Contract;
+
+mod also;
 
 /// What the probe is told. A field that is `None` or empty was not told.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -38,6 +41,22 @@ pub struct Settings {
     pub count_command: Option<String>,
     /// Another operation, for keys that are used for both.
     pub other_url: Option<String>,
+    /// The same operation at another instance of the target.
+    pub second_url: Option<String>,
+    /// The credential of another caller, written as `credential` is.
+    pub second_credential: Option<String>,
+    /// A shell command that ends the target in order and starts it again.
+    pub restart_command: Option<String>,
+    /// A shell command that ends the target with SIGKILL and starts it again.
+    pub kill_command: Option<String>,
+    /// A shell command that moves the target's clock forward, by `$1` seconds.
+    pub clock_command: Option<String>,
+    /// A shell command that puts the target into the state that `$1` names.
+    pub state_command: Option<String>,
+    /// Seconds for which the target says that it keeps a key.
+    pub window: Option<u64>,
+    /// What else the target has, in a table of its own.
+    pub also: Also,
     /// A body that the target refuses; made from `vary` where nothing is said.
     pub invalid: Option<String>,
     /// A member with its documented default, `/name=value`.
@@ -94,6 +113,14 @@ impl Settings {
             count: self.count.or(below.count),
             count_command: self.count_command.or(below.count_command),
             other_url: self.other_url.or(below.other_url),
+            second_url: self.second_url.or(below.second_url),
+            second_credential: self.second_credential.or(below.second_credential),
+            restart_command: self.restart_command.or(below.restart_command),
+            kill_command: self.kill_command.or(below.kill_command),
+            clock_command: self.clock_command.or(below.clock_command),
+            state_command: self.state_command.or(below.state_command),
+            window: self.window.or(below.window),
+            also: if self.also == Also::default() { below.also } else { self.also },
             invalid: self.invalid.or(below.invalid),
             default_member: self.default_member.or(below.default_member),
             key: self.key.or(below.key),

@@ -93,13 +93,35 @@ pub(crate) struct Ask {
     /// Another operation that takes the same body.
     #[arg(long, value_name = "URL")]
     pub(crate) other_url: Option<String>,
+    /// The same operation at another instance of the target.
+    #[arg(long, value_name = "URL")]
+    pub(crate) second_url: Option<String>,
+    /// The credential of another caller, written as --credential is.
+    #[arg(long, value_name = "HEADER")]
+    pub(crate) second_credential: Option<String>,
+    /// A shell command that ends the target in order and starts it again.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) restart_command: Option<String>,
+    /// A shell command that ends the target with SIGKILL and starts it again.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) kill_command: Option<String>,
+    /// A shell command that moves the target's clock forward by $1 seconds.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) clock_command: Option<String>,
+    /// A shell command that puts the target into the state $1; the reference has the states.
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) state_command: Option<String>,
+    /// For how long the target says that it keeps a key.
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) window: Option<u64>,
     /// A body that the target refuses: its text, or @FILE [default: made from --vary].
     #[arg(long, value_name = "TEXT|@FILE")]
     pub(crate) invalid: Option<String>,
     /// A member that may be left out, with its documented default.
     #[arg(long, value_name = "/NAME=VALUE")]
     pub(crate) default_member: Option<String>,
-    /// Only cases whose id begins so, or of this row or group, with those that they depend on.
+    /// Only cases whose id begins so, or of this row or group, with those that they depend on; all for every case
+    /// [default: those that need a URL, a body and an id].
     #[arg(long, value_name = "ID")]
     pub(crate) case: Vec<String>,
     /// Show the cases and end.
@@ -226,6 +248,13 @@ impl Ask {
             count: self.count.clone(),
             count_command: self.count_command.clone(),
             other_url: self.other_url.clone(),
+            second_url: self.second_url.clone(),
+            second_credential: self.second_credential.clone(),
+            restart_command: self.restart_command.clone(),
+            kill_command: self.kill_command.clone(),
+            clock_command: self.clock_command.clone(),
+            state_command: self.state_command.clone(),
+            window: self.window,
             invalid: self.invalid.clone(),
             default_member: self.default_member.clone(),
             key: self.key.clone(),

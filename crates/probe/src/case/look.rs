@@ -72,6 +72,25 @@ pub enum Fact {
         /// The exchanges.
         of: Vec<String>,
     },
+    /// The value of a header of the first refusal, or `none`.
+    RefusalHeader {
+        /// The exchange, or the exchanges that share the name.
+        of: String,
+        /// The header.
+        name: String,
+    },
+    /// Where an answer links to a description, or `none`.
+    Link {
+        /// The exchange.
+        of: String,
+    },
+    /// Whether an answer's body holds one of these texts, in any capitals.
+    Mentions {
+        /// The exchange.
+        of: String,
+        /// The texts in small letters.
+        any: Vec<String>,
+    },
     /// The statuses of answers that are no success.
     Refusals {
         /// The exchange, or the exchanges that share the name.
@@ -92,6 +111,9 @@ impl Fact {
             Self::Status { of }
             | Self::Problem { of }
             | Self::Echo { of }
+            | Self::RefusalHeader { of, .. }
+            | Self::Link { of }
+            | Self::Mentions { of, .. }
             | Self::Refusals { of }
             | Self::Successes { of } => vec![of],
             Self::Relation { of }

@@ -30,6 +30,18 @@ pub struct Request {
     pub credential: Credential,
     /// Whether it goes to the other operation.
     pub other_operation: bool,
+    /// Where else it goes.
+    pub to: To,
+    /// The exchange whose result is meant by `to = "item"`.
+    pub of: Option<String>,
+    /// Another method than the given one.
+    pub method: Option<String>,
+    /// Whether the other method of the settings is used.
+    pub other_method: bool,
+    /// How the media type of the body is written.
+    pub media: Media,
+    /// A header of the settings that goes along.
+    pub along: Along,
     /// Whether the connection is kept, and the kept one used.
     pub keep: bool,
     /// What is lost on the way.
@@ -53,6 +65,82 @@ pub enum KeyForm {
     Quoted,
     /// Without quotes, whatever the contract says.
     Bare,
+    /// No text at all.
+    Empty,
+    /// With a space in the middle.
+    Space,
+    /// With a comma in the middle.
+    Comma,
+    /// With a letter beyond ASCII.
+    NonAscii,
+    /// With a control character.
+    Control,
+    /// Two keys in one header, as a list.
+    List,
+    /// Two keys in two lines of the same header.
+    TwoLines,
+    /// Another text than a UUID.
+    Token,
+    /// The end of a caller's name in front, as if it were part of the key.
+    Nested,
+}
+
+impl KeyForm {
+    /// Whether it is a way to write a header, and nothing else.
+    pub(crate) const fn is_of_headers(self) -> bool {
+        matches!(self, Self::Quoted | Self::Bare | Self::Control | Self::List | Self::TwoLines)
+    }
+}
+
+/// Where a request goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum To {
+    /// To the given operation.
+    #[default]
+    Given,
+    /// To the same operation at another instance.
+    Second,
+    /// To the same operation in another region.
+    Region,
+    /// To the same operation of another resource.
+    Sibling,
+    /// To the same operation at an instance of another version.
+    Upgraded,
+    /// To what an earlier request made.
+    Item,
+    /// To where a result is looked up by its key.
+    Lookup,
+    /// To where a request is cancelled by its key.
+    Cancel,
+    /// To the description of the API.
+    Openapi,
+}
+
+/// How the media type of a body is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Media {
+    /// As given.
+    #[default]
+    Given,
+    /// With a charset.
+    Charset,
+    /// A type that the target does not know.
+    Foreign,
+}
+
+/// A header of the settings that goes along.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Along {
+    /// None.
+    #[default]
+    Nothing,
+    /// The one that names another account.
+    Account,
+    /// The one that names another version of the API.
+    Version,
 }
 
 /// Where a key stands.
@@ -64,6 +152,8 @@ pub enum KeyPlace {
     Given,
     /// In a header `Idempotency-Key`.
     Header,
+    /// In the header where the contract or the settings say, its name in capitals.
+    HeaderUpper,
     /// In a header `X-Idempotency-Key`.
     XHeader,
     /// In the query as `idempotency_key`.
@@ -136,6 +226,14 @@ pub enum Credential {
     None,
     /// One that is not valid.
     Wrong,
+    /// That of another caller.
+    Second,
+    /// Another one of the same caller.
+    SameTenant,
+    /// One with fewer rights.
+    Weaker,
+    /// That of a caller whose name begins with the name of the first.
+    Nested,
 }
 
 /// What is lost on the way.

@@ -1,6 +1,6 @@
 //! What settings become: addresses, the place of keys, credentials, and what is refused.
 
-use super::{Address, Target};
+use super::{Address, Sent, Target};
 use crate::case::{Contract, Credential, KeyForm, Request};
 use crate::settings::Settings;
 
@@ -12,7 +12,7 @@ fn told(change: impl FnOnce(&mut Settings)) -> Settings {
 
 fn wire(settings: &Settings, send: &Request) -> Result<String, String> {
     let target = Target::of(settings).map_err(|error| error.to_string())?;
-    let (_, prepared) = target.request(send, Some("abc")).map_err(crate::lack::Lack::why)?;
+    let (_, prepared) = target.request(send, Sent { key: Some("abc"), made: None }).map_err(crate::lack::Lack::why)?;
     let outgoing = prepared.outgoing();
     Ok(String::from_utf8([outgoing.head, outgoing.body].concat()).unwrap())
 }
@@ -60,7 +60,7 @@ fn credentials() {
     assert!(!with(Credential::None).contains("authorization"));
     let wrong = with(Credential::Wrong);
     assert!(wrong.contains("authorization: Bearer counterfoil-probe-wrong") && !wrong.contains("secret-1"), "{wrong}");
-    assert_eq!(Target::of(&settings).unwrap().secrets(), ["Bearer secret-1", "secret-1"]);
+    assert_eq!(Target::of(&settings).unwrap().secrets().0, ["Bearer secret-1", "secret-1"]);
     let none = wire(&told(|_| ()), &Request { credential: Credential::None, ..Request::default() });
     assert!(none.is_err_and(|why| why.contains("--credential")));
 }
