@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Barrier;
 use tokio::task::JoinHandle;
 
-use crate::case::{Case, Hook, Loss, Otherwise, Request, Step, To, Wanted};
+use crate::case::{Case, Hook, Loss, Otherwise, Request, State, Step, To, Wanted};
 use crate::error::ProbeError;
 use crate::exchange::Exchange;
 use crate::fact::{Mark, Round, Value};
@@ -59,6 +59,8 @@ type Came = (Carried, Option<Connection>);
 struct Open<'a> {
     case: &'a Case,
     number: u32,
+    /// Whether the case is about refusals for the rate.
+    limits: bool,
     keys: BTreeMap<String, String>,
     kept: Option<Connection>,
     started: BTreeMap<String, (usize, JoinHandle<Came>)>,
@@ -68,8 +70,9 @@ struct Open<'a> {
 impl Runner {
     /// Runs all steps. What was exchanged comes back also where it stopped early.
     pub(crate) async fn round(&mut self, case: &Case, number: u32) -> (Round, Option<Stop>) {
-        let mut open =
-            Open { case, number, keys: BTreeMap::new(), kept: None, started: BTreeMap::new(), round: Round::default() };
+        let limits = case.hooks().any(|hook| hook == Hook::State { to: State::Limited });
+        let (keys, started) = (BTreeMap::new(), BTreeMap::new());
+        let mut open = Open { case, number, limits, keys, kept: None, started, round: Round::default() };
         // What was not given is known before anything is sent, and costs no effect.
         let before = Sent { key: Some("key"), made: None };
         let lack = case.sends().find_map(|send| self.target.request(send, before).err());
@@ -109,7 +112,7 @@ impl Runner {
                 let Some((at, task)) = open.started.remove(of) else { return Ok(()) };
                 let (carried, _) = task.await.map_err(|error| harness(&error))?;
                 match open.round.exchanges.get_mut(at) {
-                    Some(exchange) => self.finish(exchange, carried, false),
+                    Some(exchange) => self.finish(exchange, carried, open.limits),
                     None => Ok(()),
                 }
             }
@@ -169,7 +172,7 @@ impl Runner {
         let kept = if send.keep { open.kept.take() } else { None };
         let (carried, connection) = self.wire.carry(&address, &prepared.outgoing(), None, kept).await;
         open.kept = if send.keep { connection } else { open.kept.take() };
-        let outcome = self.finish(&mut exchange, carried, expects(send, 429));
+        let outcome = self.finish(&mut exchange, carried, open.limits);
         let unmet = unmet(send, &exchange);
         open.round.exchanges.push(exchange);
         outcome?;
@@ -193,7 +196,7 @@ impl Runner {
         let mut outcome = Ok(());
         for (mut exchange, task) in tasks {
             let (carried, _) = task.await.map_err(|error| harness(&error))?;
-            outcome = outcome.and(self.finish(&mut exchange, carried, false));
+            outcome = outcome.and(self.finish(&mut exchange, carried, open.limits));
             open.round.exchanges.push(exchange);
         }
         outcome
@@ -233,7 +236,7 @@ impl Runner {
         Ok(Ready { address, prepared, exchange })
     }
 
-    /// Writes down what came of a request; 429 disturbs unless it is what the step is for.
+    /// Writes down what came of a request; 429 disturbs unless it is what the case is about.
     fn finish(&self, exchange: &mut Exchange, carried: Carried, limits: bool) -> Result<(), Stop> {
         let micros = |at: Instant| u64::try_from((at - self.began).as_micros()).unwrap_or(u64::MAX);
         exchange.sent_at = micros(carried.sent_at);
@@ -306,12 +309,8 @@ const fn lost(loss: Loss) -> Option<&'static str> {
     }
 }
 
-fn expects(send: &Request, status: u16) -> bool {
-    send.want.iter().any(|wanted| Value::Number(status.into()).is(wanted))
-}
-
 fn unmet(send: &Request, exchange: &Exchange) -> Option<Stop> {
-    let met = |status: u16| expects(send, status);
+    let met = |status: u16| send.want.iter().any(|wanted| Value::Number(status.into()).is(wanted));
     let found = match &exchange.answer {
         _ if send.want.is_empty() => return None,
         Some(answer) if met(answer.status) => return None,

@@ -5,9 +5,11 @@
 
 mod fault;
 mod faults;
+mod flaws;
 mod forms;
 mod orders;
 mod reports;
 mod right;
 mod safety;
+mod shop;
 mod tls;

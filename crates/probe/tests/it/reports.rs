@@ -39,7 +39,7 @@ async fn drift_is_told_from_what_is_not_known() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn junit_counts_as_the_verdicts_do() {
-    let found = probed(Fault::ReplayStatus, &["B", "E8"]).await;
+    let found = probed(Fault::ReplayStatus, &["seq/one", "seq/status", "seq/marker", "E8"]).await;
     let text = report::junit(&found);
     assert!(text.contains("failures=\"1\" errors=\"0\" skipped=\"0\""), "{text}");
     assert!(text.contains("<failure message=\"deviates (minor): same no\">"), "{text}");
