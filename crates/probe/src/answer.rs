@@ -11,7 +11,7 @@ use crate::exchange::Answer;
 /// The most bytes of an answer's head.
 const HEAD_BYTES_MAX: usize = 65_536;
 /// The most bytes of a body that are kept.
-const BODY_BYTES_MAX: usize = 1_048_576;
+pub(crate) const BODY_BYTES_MAX: usize = 1_048_576;
 /// How many bytes are read at once.
 const PIECE_BYTES: usize = 8_192;
 

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 pub use self::look::Fact;
-pub use self::request::{Along, Body, Credential, KeyForm, KeyPlace, Loss, Media, Otherwise, Request, To, Wanted};
+pub use self::request::{
+    Along, Body, Credential, Http, KeyForm, KeyPlace, Loss, Media, Otherwise, Request, To, Wanted,
+};
 pub use self::step::{Hook, State, Step};
 use crate::verdict::Severity;
 

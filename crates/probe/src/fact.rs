@@ -83,6 +83,8 @@ pub(crate) struct Mark {
     /// How many exchanges stand before it.
     pub(crate) exchanges: usize,
     pub(crate) count: Option<u64>,
+    /// Requests that had reached the target.
+    pub(crate) requests: Option<u64>,
 }
 
 /// One run of a case's steps.
@@ -121,6 +123,17 @@ impl Round {
             return Err("a success holds no id, and nothing else counts effects".to_owned());
         }
         u64::try_from(made.difference(&known).count()).map_err(|error| error.to_string())
+    }
+}
+
+impl Round {
+    /// How many requests reached the target beyond those that were sent. `own` are the counts of one mark.
+    pub(crate) fn beyond(&self, own: u64) -> Option<u64> {
+        let (first, last) = (self.marks.first()?, self.marks.last()?);
+        let counts = u64::try_from(self.marks.len().saturating_sub(1)).ok()?.saturating_mul(own);
+        let arrived = last.requests?.saturating_sub(first.requests?).saturating_sub(counts);
+        let sent = u64::try_from(self.exchanges.len()).ok()?;
+        arrived.checked_sub(sent).filter(|beyond| *beyond > 0)
     }
 }
 

@@ -19,8 +19,8 @@ pub(crate) struct Evidence {
     pub(crate) lack: Option<Lack>,
     /// Whether requests of a `together` were ever under way at once; nothing where none were sent.
     pub(crate) overlapped: Option<bool>,
-    /// Whether more effects were counted than requests sent.
-    pub(crate) retried: bool,
+    /// How it shows that something on the way sends requests again.
+    pub(crate) retried: Option<String>,
     /// Why the target's answers say nothing: it could not be reached, or it refuses for the rate.
     pub(crate) disturbed: Option<String>,
 }
@@ -62,8 +62,8 @@ pub(crate) fn judge(case: &Case, contract: Contract, evidence: &Evidence) -> Jud
         Some((Otherwise::Inconclusive, why)) => return Judgement::new(Verdict::Inconclusive, why),
         None => {}
     }
-    if evidence.retried {
-        return Judgement::new(Verdict::IntermediaryRetried, "more effects were counted than requests were sent");
+    if let Some(why) = &evidence.retried {
+        return Judgement::new(Verdict::IntermediaryRetried, why);
     }
     match case.rules(contract) {
         [] => answer(case, evidence),

@@ -27,8 +27,8 @@ mod verdict;
 mod wire;
 
 pub use case::{
-    Along, Body, Case, Contract, Credential, Fact, Hook, KeyForm, KeyPlace, Kind, Loss, Media, Otherwise, Request,
-    Rule, State, Step, To, Wanted,
+    Along, Body, Case, Contract, Credential, Fact, Hook, Http, KeyForm, KeyPlace, Kind, Loss, Media, Otherwise,
+    Request, Rule, State, Step, To, Wanted,
 };
 pub use catalogue::{Catalogue, Group};
 pub use error::ProbeError;

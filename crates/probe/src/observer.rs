@@ -9,14 +9,35 @@ use tokio::process::Command;
 use tokio::time::timeout;
 
 use crate::case::Loss;
-use crate::target::{Address, Counter, Target};
+use crate::lack::Lack;
+use crate::target::{Address, Counter, Target, head, head_of_two};
 use crate::wire::{Outgoing, Wire};
 
 /// How long a command may take.
 const COMMAND_WITHIN: Duration = Duration::from_secs(30);
 
-/// The number of effects as of now. The text of the error says why there is no number.
-pub(crate) async fn count(counter: &Counter, target: &Target, wire: &Wire) -> Result<u64, String> {
+/// What is counted at one point of a round; nothing where it is not counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Counted {
+    pub(crate) effects: Option<u64>,
+    /// Requests that reached the target.
+    pub(crate) requests: Option<u64>,
+}
+
+/// Effects and requests as of now, always asked for in this order.
+pub(crate) async fn both(target: &Target, wire: &Wire) -> Result<Counted, String> {
+    let mut counted = Counted::default();
+    if let Some(counter) = &target.counter {
+        counted.effects = Some(count(counter, target, wire).await?);
+    }
+    if let Some(counter) = &target.requests {
+        counted.requests = Some(count(counter, target, wire).await?);
+    }
+    Ok(counted)
+}
+
+/// The number that a counter tells as of now. The text of the error says why there is no number.
+async fn count(counter: &Counter, target: &Target, wire: &Wire) -> Result<u64, String> {
     match counter {
         Counter::Url { address, pointer } => by_request(address, pointer, target, wire).await,
         Counter::Command(command) => by_command(command).await,
@@ -24,14 +45,17 @@ pub(crate) async fn count(counter: &Counter, target: &Target, wire: &Wire) -> Re
 }
 
 async fn by_request(address: &Address, pointer: &str, target: &Target, wire: &Wire) -> Result<u64, String> {
-    let mut head = format!("GET {} HTTP/1.1\r\nhost: {}\r\naccept: */*\r\n", address.path, address.authority);
+    let mut headers = vec![("host".to_owned(), address.authority.clone()), ("accept".to_owned(), "*/*".to_owned())];
     // What counts may be somebody else's host, and a credential is for one.
-    let credential = target.credential.iter().filter(|_| address.host == target.address.host);
-    for (name, value) in target.headers.iter().chain(credential) {
-        head.push_str(&format!("{name}: {value}\r\n"));
-    }
-    head.push_str("connection: close\r\n\r\n");
-    let outgoing = Outgoing { head: head.into_bytes(), body: Vec::new(), lose: Loss::Nothing };
+    let own = address.host == target.address.host;
+    headers.extend(target.headers.iter().chain(target.credential.iter().filter(|_| own)).cloned());
+    headers.push(("connection".to_owned(), "close".to_owned()));
+    let two = match target.http2 && own {
+        true => Some(head_of_two("GET", address, &address.path, &headers).map_err(Lack::why)?),
+        false => None,
+    };
+    let head = head("GET", &address.path, &headers);
+    let outgoing = Outgoing { head, two, body: Vec::new(), lose: Loss::Nothing };
     let (carried, _) = wire.carry(address, &outgoing, None, None).await;
     let answer = match (carried.answer, carried.fault) {
         (Some(answer), _) if answer.is_success() => answer,

@@ -126,7 +126,7 @@ impl Probe {
     /// # Errors
     /// [`ProbeError::Unreachable`] where the target or what counts effects is out of reach from the start.
     pub async fn run(&self, mut tell: impl FnMut(&CaseResult)) -> Result<Run, ProbeError> {
-        let before = self.reach().await?;
+        let (before, own_counts) = self.reach().await?;
         let mut runner = Runner {
             target: Arc::clone(&self.target),
             wire: self.wire.clone(),
@@ -135,6 +135,7 @@ impl Probe {
             pace: self.pace,
             settle: self.settle,
             patience: self.patience,
+            own_counts,
             last_sent: None,
         };
         let redaction = Redaction::new(&self.target);
@@ -171,21 +172,25 @@ impl Probe {
         }
         run.ids_left.sort();
         run.ids_left.dedup();
-        if let (Some(before), Some(counter)) = (before, &self.target.counter) {
-            let after = observer::count(counter, &self.target, &self.wire).await;
-            run.effects_left = after.ok().map(|after| after.saturating_sub(before));
+        if let Some(before) = before {
+            let after = observer::both(&self.target, &self.wire).await.ok().and_then(|counted| counted.effects);
+            run.effects_left = after.map(|after| after.saturating_sub(before));
         }
         Ok(run)
     }
 
-    /// Whether the target takes connections, and the number of effects before the run where they are counted.
-    async fn reach(&self) -> Result<Option<u64>, ProbeError> {
-        self.wire.connect(&self.target.address).await.map(drop).map_err(ProbeError::Unreachable)?;
-        match &self.target.counter {
-            Some(counter) => observer::count(counter, &self.target, &self.wire).await.map(Some),
-            None => Ok(None),
-        }
-        .map_err(ProbeError::Unreachable)
+    /// Whether the target takes connections; the number of effects before the run where they are counted, and how many
+    /// requests of the target one count is itself.
+    async fn reach(&self) -> Result<(Option<u64>, u64), ProbeError> {
+        let reached = self.wire.connect(&self.target.address, self.target.http2).await;
+        drop(reached.map_err(ProbeError::Unreachable)?);
+        let count = || observer::both(&self.target, &self.wire);
+        let first = count().await.map_err(ProbeError::Unreachable)?;
+        let (Some(before), true) = (first.requests, self.target.requests.is_some()) else {
+            return Ok((first.effects, 0));
+        };
+        let second = count().await.map_err(ProbeError::Unreachable)?;
+        Ok((second.effects, second.requests.unwrap_or(before).saturating_sub(before)))
     }
 
     /// Why a case does not run at all.
@@ -240,14 +245,22 @@ impl Probe {
             .iter()
             .map(|(name, fact)| (name.clone(), all(rounds.iter().map(|round| look(fact, round, id)))))
             .collect();
-        let sent = |round: &Round| u64::try_from(round.exchanges.len()).unwrap_or(u64::MAX);
-        evidence.retried =
-            rounds.iter().any(|round| round.effects(None, None, id).is_ok_and(|made| made > sent(round)));
+        evidence.retried = rounds.iter().find_map(|round| self.retried(round, runner.own_counts));
         let races: Vec<Vec<&Exchange>> =
             race(case).into_iter().flat_map(|name| rounds.iter().map(move |round| round.named(name))).collect();
         evidence.overlapped = (!races.is_empty()).then(|| races.iter().any(|group| overlapped(group)));
         let judgement = judge(case, self.target.contract, &evidence);
         (rounds, judgement, evidence.facts)
+    }
+
+    /// Whether something on the way sends requests again: more of them arrived, or more effects were made, than were sent.
+    fn retried(&self, round: &Round, own_counts: u64) -> Option<String> {
+        let sent = u64::try_from(round.exchanges.len()).unwrap_or(u64::MAX);
+        if let Some(beyond) = round.beyond(own_counts) {
+            return Some(format!("{} requests reached the target, and {sent} were sent", sent.saturating_add(beyond)));
+        }
+        let made = round.effects(None, None, self.target.id.as_ref());
+        made.is_ok_and(|made| made > sent).then(|| "more effects were counted than requests were sent".to_owned())
     }
 
     /// How many effects rounds made, at most as many as requests went out.

@@ -17,7 +17,7 @@ use crate::hook;
 use crate::lack::Lack;
 use crate::observer;
 use crate::target::{Address, Prepared, Sent, Target};
-use crate::wire::{Carried, Connection, Wire};
+use crate::wire::{Carried, Connection, NO_TWO, Wire};
 
 /// Why a round ended before its last step.
 #[derive(Debug)]
@@ -43,6 +43,8 @@ pub(crate) struct Runner {
     pub(crate) settle: Duration,
     /// How long "still under way" is borne.
     pub(crate) patience: Duration,
+    /// How many requests of the target one count is itself.
+    pub(crate) own_counts: u64,
     pub(crate) last_sent: Option<Instant>,
 }
 
@@ -245,6 +247,10 @@ impl Runner {
         exchange.ended_at = micros(Instant::now());
         exchange.answer = carried.answer;
         exchange.fault = carried.fault;
+        // Whether the target speaks HTTP/2 shows only in the handshake.
+        if let Some(fault) = exchange.fault.as_ref().filter(|fault| fault.ends_with(NO_TWO)) {
+            return Err(Stop::Lack(Lack::Missing(fault.clone())));
+        }
         let unreachable = exchange.fault.as_ref().filter(|fault| fault.contains("cannot be reached"));
         let limited = exchange.answer.as_ref().is_some_and(|answer| answer.status == 429 && !limits);
         match (unreachable, limited) {
@@ -255,17 +261,18 @@ impl Runner {
     }
 
     async fn mark(&mut self, open: &mut Open<'_>, name: &str) -> Result<(), Stop> {
-        let count = match &self.target.counter {
-            None => None,
-            Some(counter) => {
-                if !open.round.exchanges.is_empty() {
-                    tokio::time::sleep(self.settle).await;
-                }
-                let counted = observer::count(counter, &self.target, &self.wire).await;
-                Some(counted.map_err(Stop::Disturbed)?)
-            }
-        };
-        open.round.marks.push(Mark { name: name.to_owned(), exchanges: open.round.exchanges.len(), count });
+        let counters = [&self.target.counter, &self.target.requests];
+        if !open.round.exchanges.is_empty() && counters.iter().any(|counter| counter.is_some()) {
+            tokio::time::sleep(self.settle).await;
+        }
+        let counted = observer::both(&self.target, &self.wire).await.map_err(Stop::Disturbed)?;
+        let exchanges = open.round.exchanges.len();
+        open.round.marks.push(Mark {
+            name: name.to_owned(),
+            exchanges,
+            count: counted.effects,
+            requests: counted.requests,
+        });
         Ok(())
     }
 }

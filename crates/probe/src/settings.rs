@@ -39,6 +39,14 @@ pub struct Settings {
     pub count: Option<String>,
     /// A shell command that prints the number of effects.
     pub count_command: Option<String>,
+    /// What is asked for the number of requests that reached the target, as its own side counts them.
+    pub requests_url: Option<String>,
+    /// JSON pointer to a number or an array in its answer; the whole answer where nothing is said.
+    pub requests: Option<String>,
+    /// A shell command that prints the number of requests that reached the target.
+    pub requests_command: Option<String>,
+    /// Whether requests go over HTTP/2: by ALPN over TLS, by prior knowledge without.
+    pub http2: bool,
     /// Another operation, for keys that are used for both.
     pub other_url: Option<String>,
     /// The same operation at another instance of the target.
@@ -112,6 +120,10 @@ impl Settings {
             count_url: self.count_url.or(below.count_url),
             count: self.count.or(below.count),
             count_command: self.count_command.or(below.count_command),
+            requests_url: self.requests_url.or(below.requests_url),
+            requests: self.requests.or(below.requests),
+            requests_command: self.requests_command.or(below.requests_command),
+            http2: self.http2 || below.http2,
             other_url: self.other_url.or(below.other_url),
             second_url: self.second_url.or(below.second_url),
             second_credential: self.second_credential.or(below.second_credential),

@@ -6,7 +6,7 @@ use http::header::{HeaderName, HeaderValue};
 
 pub(crate) use self::address::Address;
 use self::places::{Callers, Places};
-pub(crate) use self::request::{Prepared, Sent};
+pub(crate) use self::request::{Prepared, Sent, head, head_of_two};
 use crate::body::{Entity, Hints};
 use crate::case::{Body, Contract};
 use crate::error::ProbeError;
@@ -54,6 +54,9 @@ pub(crate) struct Target {
     pub(crate) credential: Option<(String, String)>,
     pub(crate) id: Option<IdPlace>,
     pub(crate) counter: Option<Counter>,
+    /// What counts requests where they arrive.
+    pub(crate) requests: Option<Counter>,
+    pub(crate) http2: bool,
     vary: Option<String>,
     invalid: Option<String>,
     default_member: Option<String>,
@@ -71,15 +74,6 @@ impl Target {
         let usage = ProbeError::Usage;
         let url = settings.url.as_deref().ok_or_else(|| usage("no URL was given".to_owned()))?;
         let contract = settings.contract.unwrap_or(Contract::Ietf);
-        let counter = match (&settings.count_url, &settings.count_command) {
-            (Some(_), Some(_)) => return Err(usage("count effects by a URL or by a command, not both".to_owned())),
-            (Some(url), None) => {
-                let pointer = settings.count.clone().unwrap_or_default();
-                Some(Counter::Url { address: Address::parse(url)?, pointer })
-            }
-            (None, Some(command)) => Some(Counter::Command(command.clone())),
-            (None, None) => None,
-        };
         let id = settings.id.as_deref().map(|id| match id.strip_prefix("header:") {
             Some(name) => IdPlace::Header(name.to_ascii_lowercase()),
             None => IdPlace::Pointer(id.to_owned()),
@@ -96,7 +90,9 @@ impl Target {
             headers: settings.header.iter().map(|line| header(line)).collect::<Result<_, _>>()?,
             credential: settings.credential.as_deref().map(secret).transpose()?,
             id,
-            counter,
+            counter: counter("effects", &settings.count_url, &settings.count, &settings.count_command)?,
+            requests: counter("requests", &settings.requests_url, &settings.requests, &settings.requests_command)?,
+            http2: settings.http2,
             vary: settings.vary.clone(),
             invalid: settings.invalid.clone(),
             default_member: settings.default_member.clone(),
@@ -146,6 +142,23 @@ impl Target {
         let values = all.iter().map(|(_, value)| value.clone()).chain(bare);
         let values = values.filter(|secret| !secret.is_empty()).collect();
         (values, all.iter().map(|(name, _)| name.clone()).collect())
+    }
+}
+
+fn counter(
+    what: &str,
+    url: &Option<String>,
+    pointer: &Option<String>,
+    command: &Option<String>,
+) -> Result<Option<Counter>, ProbeError> {
+    match (url, command) {
+        (Some(_), Some(_)) => Err(ProbeError::Usage(format!("count {what} by a URL or by a command, not both"))),
+        (Some(url), None) => {
+            let pointer = pointer.clone().unwrap_or_default();
+            Ok(Some(Counter::Url { address: Address::parse(url)?, pointer }))
+        }
+        (None, Some(command)) => Ok(Some(Counter::Command(command.clone()))),
+        (None, None) => Ok(None),
     }
 }
 

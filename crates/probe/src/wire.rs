@@ -1,4 +1,5 @@
-//! Connections of our own, so that nothing repeats a request unseen: HTTP/1.1 over TCP or TLS, cut where a case says.
+//! Connections of our own, so that nothing repeats a request unseen: HTTP/1.1 and HTTP/2 over TCP or TLS, cut where a
+//! case says.
 //!
 //! What does not belong here: what a request says (`target.rs`), and how an answer is read (`answer.rs`).
 
@@ -13,11 +14,14 @@ use tokio::sync::Barrier;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
+use self::two::Two;
 use crate::answer;
 use crate::case::Loss;
 use crate::error::ProbeError;
 use crate::exchange::Answer;
 use crate::target::Address;
+
+mod two;
 
 /// How long connecting may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -27,12 +31,19 @@ pub(crate) trait Line: AsyncRead + AsyncWrite + Unpin + std::marker::Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + std::marker::Send> Line for T {}
 
 /// A connection that may carry a request.
-pub(crate) type Connection = Box<dyn Line>;
+pub(crate) enum Connection {
+    /// HTTP/1.1.
+    One(Box<dyn Line>),
+    /// HTTP/2.
+    Two(Box<Two>),
+}
 
 /// A request as bytes.
 #[derive(Clone, Debug)]
 pub(crate) struct Outgoing {
     pub(crate) head: Vec<u8>,
+    /// The head for HTTP/2, where that is spoken.
+    pub(crate) two: Option<http::Request<()>>,
     pub(crate) body: Vec<u8>,
     pub(crate) lose: Loss,
 }
@@ -47,10 +58,29 @@ pub(crate) struct Carried {
     pub(crate) fault: Option<String>,
 }
 
+impl Carried {
+    fn begun() -> Self {
+        Self { sent_at: Instant::now(), sent_whole_at: None, first_byte_at: None, answer: None, fault: None }
+    }
+}
+
+/// The name of HTTP/2 in a handshake of TLS.
+const ALPN_TWO: &[u8] = b"h2";
+/// What is said of a target that does not speak it.
+pub(crate) const NO_TWO: &str = "offers no HTTP/2";
+
+/// Whether the other side ended the handshake because it speaks no protocol that was asked for.
+fn refuses_protocol(error: &std::io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    matches!(inner, Some(rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol)))
+}
+
 /// How targets are reached.
 #[derive(Clone)]
 pub(crate) struct Wire {
     tls: TlsConnector,
+    /// The same, which asks for HTTP/2.
+    tls_two: TlsConnector,
     answer_within: Duration,
 }
 
@@ -69,11 +99,25 @@ impl Wire {
         let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let config = config.map_err(|error| ProbeError::Harness(format!("TLS cannot be set up: {error}")))?;
         let config = config.with_root_certificates(roots).with_no_client_auth();
-        Ok(Self { tls: TlsConnector::from(Arc::new(config)), answer_within })
+        let mut two = config.clone();
+        two.alpn_protocols = vec![ALPN_TWO.to_vec()];
+        let (tls, tls_two) = (TlsConnector::from(Arc::new(config)), TlsConnector::from(Arc::new(two)));
+        Ok(Self { tls, tls_two, answer_within })
     }
 
-    /// A new connection.
-    pub(crate) async fn connect(&self, to: &Address) -> Result<Connection, String> {
+    /// A new connection, over HTTP/2 where that is asked for.
+    pub(crate) async fn connect(&self, to: &Address, two: bool) -> Result<Connection, String> {
+        let line = self.line(to, two).await?;
+        if !two {
+            return Ok(Connection::One(line));
+        }
+        match timeout(CONNECT_WITHIN, Two::begin(line)).await {
+            Ok(begun) => begun.map(|two| Connection::Two(Box::new(two))),
+            Err(_) => Err(format!("{} does not answer HTTP/2", to.host)),
+        }
+    }
+
+    async fn line(&self, to: &Address, two: bool) -> Result<Box<dyn Line>, String> {
         let connecting = TcpStream::connect((to.host.as_str(), to.port));
         let stream = match timeout(CONNECT_WITHIN, connecting).await {
             Ok(Ok(stream)) => stream,
@@ -86,11 +130,17 @@ impl Wire {
             return Ok(Box::new(stream));
         }
         let name = ServerName::try_from(to.host.clone()).map_err(|_| format!("{:?} is no name for TLS", to.host))?;
-        match timeout(CONNECT_WITHIN, self.tls.connect(name, stream)).await {
-            Ok(Ok(stream)) => Ok(Box::new(stream)),
-            Ok(Err(error)) => Err(format!("TLS with {} failed: {error}", to.host)),
-            Err(_) => Err(format!("{} does not answer TLS", to.host)),
+        let tls = if two { &self.tls_two } else { &self.tls };
+        let stream = match timeout(CONNECT_WITHIN, tls.connect(name, stream)).await {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) if two && refuses_protocol(&error) => return Err(format!("{} {NO_TWO}", to.host)),
+            Ok(Err(error)) => return Err(format!("TLS with {} failed: {error}", to.host)),
+            Err(_) => return Err(format!("{} does not answer TLS", to.host)),
+        };
+        if two && stream.get_ref().1.alpn_protocol() != Some(ALPN_TWO) {
+            return Err(format!("{} {NO_TWO}", to.host));
         }
+        Ok(Box::new(stream))
     }
 
     /// Sends a request, once, and reads its answer. With a barrier the last byte waits for all others.
@@ -101,11 +151,13 @@ impl Wire {
         barrier: Option<&Barrier>,
         kept: Option<Connection>,
     ) -> (Carried, Option<Connection>) {
-        let mut carried =
-            Carried { sent_at: Instant::now(), sent_whole_at: None, first_byte_at: None, answer: None, fault: None };
+        if let Some(head) = &outgoing.two {
+            return self.carry_two(to, head, outgoing, barrier, kept).await;
+        }
+        let mut carried = Carried::begun();
         let opened = match kept {
-            Some(connection) => Ok(connection),
-            None => self.connect(to).await,
+            Some(Connection::One(line)) => Ok(line),
+            Some(Connection::Two(_)) | None => self.line(to, false).await,
         };
         let (first, last) = pieces(outgoing, barrier.is_some());
         let begun = match opened {
@@ -140,7 +192,7 @@ impl Wire {
                 carried.first_byte_at = read.first_byte;
                 carried.answer = read.answer;
                 carried.fault = read.fault;
-                (carried, read.reusable.then_some(connection))
+                (carried, read.reusable.then_some(Connection::One(connection)))
             }
             Err(_) => {
                 carried.fault = Some(format!("no answer within {} s", self.answer_within.as_secs()));
@@ -164,7 +216,7 @@ fn pieces(outgoing: &Outgoing, barrier: bool) -> (Vec<u8>, Vec<u8>) {
     (first, last)
 }
 
-async fn write(connection: &mut Connection, bytes: Vec<u8>) -> Result<(), String> {
+async fn write(connection: &mut Box<dyn Line>, bytes: Vec<u8>) -> Result<(), String> {
     let writing = async {
         connection.write_all(&bytes).await?;
         connection.flush().await

@@ -81,6 +81,18 @@ pub(crate) struct Ask {
     /// A shell command that prints the number of effects.
     #[arg(long, value_name = "COMMAND", conflicts_with = "count_url")]
     pub(crate) count_command: Option<String>,
+    /// What tells the number of requests that reached the target; more than were sent were sent again on the way.
+    #[arg(long, value_name = "URL")]
+    pub(crate) requests_url: Option<String>,
+    /// Where in its answer the number, or the list, stands [default: the whole answer].
+    #[arg(long, value_name = "POINTER", requires = "requests_url")]
+    pub(crate) requests: Option<String>,
+    /// A shell command that prints the number of requests that reached the target.
+    #[arg(long, value_name = "COMMAND", conflicts_with = "requests_url")]
+    pub(crate) requests_command: Option<String>,
+    /// HTTP/2 for all requests: by ALPN over TLS, by prior knowledge without [default: HTTP/1.1].
+    #[arg(long)]
+    pub(crate) http2: bool,
     /// The header that says who is calling, as 'Name: value' or 'Name: env:VARIABLE'. It is in no report.
     #[arg(long, value_name = "HEADER")]
     pub(crate) credential: Option<String>,
@@ -247,6 +259,10 @@ impl Ask {
             count_url: self.count_url.clone(),
             count: self.count.clone(),
             count_command: self.count_command.clone(),
+            requests_url: self.requests_url.clone(),
+            requests: self.requests.clone(),
+            requests_command: self.requests_command.clone(),
+            http2: self.http2,
             other_url: self.other_url.clone(),
             second_url: self.second_url.clone(),
             second_credential: self.second_credential.clone(),

@@ -42,6 +42,8 @@ pub struct Request {
     pub media: Media,
     /// A header of the settings that goes along.
     pub along: Along,
+    /// The version of HTTP.
+    pub http: Http,
     /// Whether the connection is kept, and the kept one used.
     pub keep: bool,
     /// What is lost on the way.
@@ -115,6 +117,21 @@ pub enum To {
     Cancel,
     /// To the description of the API.
     Openapi,
+}
+
+/// Which version of HTTP a request goes over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+pub enum Http {
+    /// As the settings say.
+    #[default]
+    #[serde(rename = "given")]
+    Given,
+    /// HTTP/1.1.
+    #[serde(rename = "1.1")]
+    One,
+    /// HTTP/2.
+    #[serde(rename = "2")]
+    Two,
 }
 
 /// How the media type of a body is written.

@@ -60,7 +60,7 @@ fn what_stands_before_the_rules() {
     let unmet = |otherwise| move |evidence: &mut Evidence| evidence.unmet = Some((otherwise, String::new()));
     check(Ietf, effects(&[2]), &[500], unmet(Otherwise::SetupFailed), Verdict::SetupFailed);
     check(Ietf, effects(&[2]), &[500], unmet(Otherwise::Inconclusive), Verdict::Inconclusive);
-    check(Ietf, effects(&[9]), &[201], |evidence| evidence.retried = true, Verdict::IntermediaryRetried);
+    check(Ietf, effects(&[9]), &[201], |evidence| evidence.retried = Some(String::new()), Verdict::IntermediaryRetried);
     check(Ietf, effects(&[2]), &[201], |evidence| evidence.disturbed = Some(String::new()), Verdict::Inconclusive);
     check(Ietf, effects(&[2]), &[201], |evidence| evidence.lack = Some("".into()), Verdict::Unobservable);
     check(Ietf, effects(&[2]), &[201], |evidence| evidence.lack = Some(Lack::void("")), Verdict::NotApplicable);

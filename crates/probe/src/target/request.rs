@@ -3,7 +3,7 @@
 //! What does not belong here: sending them (`wire.rs`), and when which is sent (the cases).
 
 use super::{Address, Carrier, Target};
-use crate::case::{Body, Contract, Credential, KeyForm, KeyPlace, Loss, Media, Request, To};
+use crate::case::{Body, Contract, Credential, Http, KeyForm, KeyPlace, Loss, Media, Request, To};
 use crate::exchange::Answer;
 use crate::lack::Lack;
 use crate::wire::Outgoing;
@@ -31,17 +31,44 @@ pub(crate) struct Prepared {
     pub(crate) body: Vec<u8>,
     pub(crate) key: Option<String>,
     pub(crate) lose: Loss,
+    /// Its head for HTTP/2; nothing for HTTP/1.1.
+    two: Option<http::Request<()>>,
 }
 
 impl Prepared {
     pub(crate) fn outgoing(&self) -> Outgoing {
-        let mut head = format!("{} {} HTTP/1.1\r\n", self.method, self.path);
-        for (name, value) in &self.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        head.push_str("\r\n");
-        Outgoing { head: head.into_bytes(), body: self.body.clone(), lose: self.lose }
+        let Self { method, path, headers, body, lose, two, .. } = self;
+        Outgoing { two: two.clone(), body: body.clone(), lose: *lose, head: head(method, path, headers) }
     }
+}
+
+/// The head of a request as HTTP/1.1 writes it.
+pub(crate) fn head(method: &str, path: &str, headers: &[(String, String)]) -> Vec<u8> {
+    let mut head = format!("{method} {path} HTTP/1.1\r\n");
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    head.push_str("\r\n");
+    head.into_bytes()
+}
+
+/// Headers of HTTP/1.1 that HTTP/2 has none of (RFC 9113, section 8.2.2), and the host, which it writes otherwise.
+const NOT_IN_TWO: [&str; 2] = ["host", "connection"];
+
+/// The head of a request for HTTP/2.
+pub(crate) fn head_of_two(
+    method: &str,
+    to: &Address,
+    path: &str,
+    headers: &[(String, String)],
+) -> Result<http::Request<()>, Lack> {
+    let scheme = if to.tls { "https" } else { "http" };
+    let mut head = http::Request::builder().method(method).uri(format!("{scheme}://{}{path}", to.authority));
+    for (name, value) in headers.iter().filter(|(name, _)| !NOT_IN_TWO.contains(&name.as_str())) {
+        head = head.header(name.as_str(), value.as_bytes());
+    }
+    let head = head.version(http::Version::HTTP_2).body(());
+    head.map_err(|_| Lack::void("HTTP/2 carries no such header"))
 }
 
 impl Target {
@@ -85,8 +112,19 @@ impl Target {
             set(&mut headers, "content-length", &body.len().to_string());
         }
         set(&mut headers, "connection", if send.keep { "keep-alive" } else { "close" });
-        let method = self.method_of(send)?;
-        Ok((address.clone(), Prepared { method, path: address.path, headers, body, key, lose: send.lose }))
+        let (method, path) = (self.method_of(send)?, address.path.clone());
+        let two = match send.http {
+            Http::One => None,
+            Http::Given if !self.http2 => None,
+            Http::Two if !self.http2 && !address.tls => {
+                return Err("say --http2 if the target speaks HTTP/2 without TLS".into());
+            }
+            Http::Given | Http::Two if send.place == KeyPlace::HeaderUpper => {
+                return Err(Lack::void("HTTP/2 has no capitals in names of headers"));
+            }
+            Http::Given | Http::Two => Some(head_of_two(&method, &address, &path, &headers)?),
+        };
+        Ok((address, Prepared { method, path, headers, body, key, lose: send.lose, two }))
     }
 
     fn address_of(&self, send: &Request, sent: Sent<'_>) -> Result<Address, Lack> {

@@ -7,6 +7,8 @@ mod fault;
 mod faults;
 mod flaws;
 mod forms;
+mod http2;
+mod intermediary;
 mod orders;
 mod reports;
 mod right;

@@ -58,6 +58,7 @@ pub(crate) enum Flaw {
     KillForgets,
     KillForgetsRunning,
     PowerCutForgets,
+    ProtocolsApart,
 }
 
 /// An answer before it is written; the number is the result's.
@@ -116,6 +117,8 @@ pub(crate) struct Shop {
 struct Asked {
     caller: String,
     account: String,
+    /// Whether it came over HTTP/2.
+    two: bool,
     operation: String,
     key: Option<String>,
     says: Value,
@@ -202,6 +205,7 @@ impl Shop {
         let place = match (self.instance, self.flaw) {
             ("region", Flaw::RegionShared) => "",
             ("region", _) => "region",
+            (_, Flaw::ProtocolsApart) if asked.two => "two",
             (instance, Flaw::InstancesApart) => instance,
             _ => "",
         };

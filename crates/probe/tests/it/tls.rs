@@ -13,16 +13,17 @@ use crate::orders::{Fault, Orders};
 use crate::right::{run, settings};
 
 /// TLS in front of a service; gives its address and its certificate as PEM.
-async fn guarded(orders: &Orders) -> (String, String) {
+pub(crate) async fn guarded(inside: &str, protocols: &[&str]) -> (String, String) {
     let issued = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(issued.signing_key.serialize_der()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let config = config.with_no_client_auth().with_single_cert(vec![issued.cert.der().clone()], key).unwrap();
+    let mut config = config.with_no_client_auth().with_single_cert(vec![issued.cert.der().clone()], key).unwrap();
+    config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
     let acceptor = TlsAcceptor::from(Arc::new(config));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://localhost:{}/orders", listener.local_addr().unwrap().port());
-    let behind = orders.url("").replace("http://", "");
+    let behind = inside.replace("http://", "");
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let (acceptor, behind) = (acceptor.clone(), behind.clone());
@@ -39,7 +40,7 @@ async fn guarded(orders: &Orders) -> (String, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_authority_that_is_named_is_believed() {
     let orders = Orders::start(Fault::None).await;
-    let (url, certificate) = guarded(&orders).await;
+    let (url, certificate) = guarded(&orders.url(""), &[]).await;
     let home = tempfile::tempdir().unwrap();
     let ca = home.path().join("ca.pem");
     std::fs::write(&ca, certificate).unwrap();

@@ -88,6 +88,11 @@ impl Shop {
             return Ok(self.control(control).await);
         }
         match path.as_str() {
+            "/requests/itself" => {
+                let mut book = self.book();
+                book.requests += 1;
+                return Ok(fine(json!({"count": book.requests})));
+            }
             "/count" => return Ok(fine(json!({"count": self.book().effects}))),
             "/requests" => return Ok(fine(json!({"count": self.book().requests}))),
             "/openapi.json" => return Ok(fine(json!({"parameters": [{"name": "Idempotency-Key", "in": "header"}]}))),
@@ -147,6 +152,7 @@ impl Shop {
         let asked = Asked {
             caller: (*caller).to_owned(),
             account: header("account").to_owned(),
+            two: parts.version == hyper::Version::HTTP_2,
             operation: format!("{} {}", parts.method, parts.uri.path()),
             key,
             fingerprint: if all { exact } else { says.to_string() },
