@@ -51,6 +51,9 @@ pub struct Exchange {
     pub method: String,
     /// The path and the query.
     pub path: String,
+    /// `HTTP/1.1` or `HTTP/2`.
+    #[serde(default)]
+    pub protocol: String,
     /// The request's headers; secrets are replaced.
     pub headers: Vec<(String, String)>,
     /// The request's body.

@@ -228,6 +228,7 @@ impl Runner {
             name: send.r#as.clone(),
             method: prepared.method.clone(),
             path: prepared.path.clone(),
+            protocol: prepared.protocol().to_owned(),
             headers: prepared.headers.clone(),
             body: String::from_utf8_lossy(&prepared.body).into_owned(),
             key_bytes: prepared.key.as_ref().map_or(0, String::len),

@@ -94,8 +94,8 @@ fn shown(exchange: &Exchange) -> String {
         Some((at, _)) => format!("{} …", body.get(..at).unwrap_or_default()),
         None => body.to_owned(),
     };
-    let Exchange { number, name, round, method, path, sent_at, ended_at, .. } = exchange;
-    let mut text = format!("#{number} {name}, round {round}, {sent_at} to {ended_at} µs\n{method} {path}\n");
+    let Exchange { number, name, round, method, path, protocol, sent_at, ended_at, .. } = exchange;
+    let mut text = format!("#{number} {name}, round {round}, {sent_at} to {ended_at} µs\n{method} {path} {protocol}\n");
     text.push_str(&format!("{}\n{}\n\n", headers(&exchange.headers), short(&exchange.body)));
     if let Some(lost) = &exchange.lost {
         text.push_str(&format!("(lost on purpose: {lost})\n"));

@@ -36,6 +36,11 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
+    /// The version of HTTP that it goes over.
+    pub(crate) const fn protocol(&self) -> &'static str {
+        if self.two.is_some() { "HTTP/2" } else { "HTTP/1.1" }
+    }
+
     pub(crate) fn outgoing(&self) -> Outgoing {
         let Self { method, path, headers, body, lose, two, .. } = self;
         Outgoing { two: two.clone(), body: body.clone(), lose: *lose, head: head(method, path, headers) }

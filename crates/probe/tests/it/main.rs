@@ -13,5 +13,6 @@ mod orders;
 mod reports;
 mod right;
 mod safety;
+mod schema;
 mod shop;
 mod tls;
