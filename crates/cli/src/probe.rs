@@ -39,6 +39,7 @@ async fn ask(ask: &Ask) -> Result<(), CliError> {
         return list(&catalogue, &ask.case);
     }
     let settings = ask.settings()?;
+    let all = catalogue.cases.len();
     let probe = Probe::new(&settings, catalogue)?;
     let plan = probe.plan();
     print::human(&told(&plan));
@@ -54,6 +55,12 @@ async fn ask(ask: &Ask) -> Result<(), CliError> {
     print::progress_ends();
     let run = run?;
     show(&run);
+    if settings.case.is_empty() {
+        let more = all.saturating_sub(plan.cases.len());
+        print::human(&format!(
+            "{more} more cases need a command, a caller or a place; --list marks them, --case asks them"
+        ));
+    }
     for report in &ask.report {
         let text = match report.kind {
             Kind::Html => report::page(std::slice::from_ref(&run)),
@@ -71,12 +78,16 @@ async fn ask(ask: &Ask) -> Result<(), CliError> {
 }
 
 fn list(catalogue: &Catalogue, asked: &[String]) -> Result<(), CliError> {
-    let wanted = |name: &&counterfoil_probe::Case| asked.is_empty() || asked.iter().any(|part| name.is_named(part));
+    let all = asked.is_empty() || asked.iter().any(|part| part == "all");
+    let wanted = |case: &&counterfoil_probe::Case| all || asked.iter().any(|part| case.is_named(part));
     let cases: Vec<_> = catalogue.cases.iter().filter(wanted).collect();
     if cases.is_empty() {
         return Err(CliError::Usage("no case is called so".to_owned()));
     }
-    let line = |case: &&counterfoil_probe::Case| format!("{:4} {:26} {}\n", case.row, case.id, case.asks);
+    let line = |case: &&counterfoil_probe::Case| {
+        let mark = if case.safe { " " } else { "+" };
+        format!("{:4}{mark}{:26} {}\n", case.row, case.id, case.asks)
+    };
     print::data(&cases.iter().map(line).collect::<String>())
 }
 

@@ -50,7 +50,9 @@ async fn by_request(address: &Address, pointer: &str, target: &Target, wire: &Wi
     let own = address.host == target.address.host;
     headers.extend(target.headers.iter().chain(target.credential.iter().filter(|_| own)).cloned());
     headers.push(("connection".to_owned(), "close".to_owned()));
-    let two = match target.http2 && own {
+    // What counts may be another server, and need not speak HTTP/2.
+    let same = (address.port, address.tls) == (target.address.port, target.address.tls);
+    let two = match target.http2 && own && same {
         true => Some(head_of_two("GET", address, &address.path, &headers).map_err(Lack::why)?),
         false => None,
     };

@@ -136,7 +136,7 @@ pub(crate) struct Ask {
     /// [default: those that need a URL, a body and an id].
     #[arg(long, value_name = "ID")]
     pub(crate) case: Vec<String>,
-    /// Show the cases and end.
+    /// Show the cases and end; + marks those that only --case asks.
     #[arg(long)]
     pub(crate) list: bool,
     /// Say what would be done, and end.

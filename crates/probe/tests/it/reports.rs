@@ -78,7 +78,7 @@ fn exit_codes() {
     check(&[Verdict::Conforms, Verdict::Deviates(Minor)], 1);
     check(&[Verdict::Conforms, Verdict::SetupFailed], 3);
     check(&[Verdict::Conforms, Verdict::IntermediaryRetried], 3);
-    check(&[Verdict::Inconclusive, Verdict::Unobservable, Verdict::SkippedUnsafe], 4);
+    check(&[Verdict::Inconclusive, Verdict::Unobservable, Verdict::SkippedUnsafe, Verdict::NotApplicable], 4);
     check(&[], 4);
     check(&[Verdict::Conforms, Verdict::HarnessError], 5);
 }
