@@ -83,3 +83,6 @@ pub(crate) async fn run(call: &Call) -> Result<(), String> {
         Err(_) => Err(format!("the command {:?} took longer than {} s", told.trim_end(), COMMAND_WITHIN.as_secs())),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,11 +16,31 @@ fn the_safe_plan_is_complete() {
     let missing: Vec<&str> = SAFE_PLAN.split(' ').filter(|row| !rows.contains(row)).collect();
     assert!(missing.is_empty(), "{missing:?}");
     assert_eq!(SAFE_PLAN.split(' ').count(), 43);
+    assert_eq!(rows.len(), 43 + 1, "and D11, whose case of arrays needs no more than the others");
+    let safe = all.cases.iter().filter(|case| case.safe).count();
+    assert_eq!((safe, all.cases.len()), (48, 106), "what runs by itself stays small");
+    assert!(all.cases.iter().filter(|case| case.safe).all(|case| case.hooks().next().is_none()));
     assert!(all.cases.iter().take(2).all(|case| case.control), "controls come first");
     for case in all.cases.iter().filter(|case| case.kind != Kind::Check) {
         let judged = [Contract::Ietf, Contract::StripeV1, Contract::Ec2].iter().any(|one| !case.rules(*one).is_empty());
         assert!(judged, "{} is no check, and no contract says anything of it", case.id);
     }
+}
+
+/// Rows of the whole table.
+const ROWS: [(&str, usize); 9] =
+    [("A", 13), ("B", 10), ("C", 10), ("D", 18), ("E", 10), ("F", 14), ("G", 9), ("H", 7), ("I", 7)];
+
+#[test]
+fn every_row_has_a_case() {
+    let all = Catalogue::built_in().unwrap();
+    let rows: BTreeSet<&str> = all.cases.iter().map(|case| case.row.as_str()).collect();
+    for (group, count) in ROWS {
+        for number in 1..=count {
+            assert!(rows.contains(format!("{group}{number}").as_str()), "{group}{number}");
+        }
+    }
+    assert_eq!(rows.len(), ROWS.iter().map(|(_, count)| count).sum::<usize>());
 }
 
 #[test]
@@ -55,5 +75,7 @@ fn the_reader_is_strict() {
     check("answer = \"effects\"", "answer = \"other\"", "no fact is called \"other\"");
     check("of = \"first\"", "of = \"nobody\"", "which no step makes");
     check("as = \"first\"", "as = \"\"", "needs a name and a key");
+    check("key = \"k\"", "of = \"nobody\", key = \"k\"", "is meant and never sent");
+    check("do = \"send\"", "do = \"hook\", run = \"dance\"", "dance");
     check("clause = \"draft", "clause = \" \" # \"draft", "a clause");
 }

@@ -1,7 +1,9 @@
 //! What settings become: addresses, the place of keys, credentials, and what is refused.
 
 use super::{Address, Sent, Target};
-use crate::case::{Contract, Credential, KeyForm, Request};
+use crate::case::{Along, Body, Contract, Credential, Http, KeyForm, KeyPlace, Media, Request, To};
+use crate::exchange::Answer;
+use crate::lack::Lack;
 use crate::settings::Settings;
 
 fn told(change: impl FnOnce(&mut Settings)) -> Settings {
@@ -84,4 +86,113 @@ fn what_is_wrong_is_said() {
     };
     check(&both, "not both");
     assert!(Settings::parse("url = \"x\"\nunknown = 1").is_err_and(|why| why.contains("unknown")));
+}
+
+#[test]
+fn keys_are_written_in_every_form() {
+    let check = |key: Option<&str>, send: Request, wanted: Result<&str, &str>| {
+        let settings = told(|settings| {
+            settings.key = key.map(str::to_owned);
+            settings.also.nested_credential = Some("A: b".to_owned());
+            settings.also.nested_name = Some(":b".to_owned());
+        });
+        match (wire(&settings, &send), wanted) {
+            (Ok(sent), Ok(part)) => assert!(sent.contains(part), "{part:?} in {sent}"),
+            (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
+            (found, wanted) => panic!("{send:?}: {found:?}, wanted {wanted:?}"),
+        }
+    };
+    let form = |key_form| Request { key_form, ..Request::default() };
+    check(None, form(KeyForm::Empty), Ok("idempotency-key: \r\n"));
+    check(None, form(KeyForm::Bare), Ok("idempotency-key: abc\r\n"));
+    check(None, form(KeyForm::List), Ok("idempotency-key: \"abc\", \"abc-2\"\r\n"));
+    check(None, form(KeyForm::TwoLines), Ok("idempotency-key: \"abc\"\r\nidempotency-key: \"abc-2\"\r\n"));
+    check(None, form(KeyForm::Space), Ok("idempotency-key: \"a bc\"\r\n"));
+    check(None, form(KeyForm::Token), Ok("idempotency-key: \"order_abc\"\r\n"));
+    check(None, form(KeyForm::Nested), Ok("idempotency-key: \"b:abc\"\r\n"));
+    let upper = || Request { place: KeyPlace::HeaderUpper, ..Request::default() };
+    check(None, upper(), Ok("IDEMPOTENCY-KEY: \"abc\"\r\n"));
+    check(Some("query:k"), upper(), Err("stands in no header"));
+    check(Some("body:k"), form(KeyForm::List), Err("stands in no header"));
+    check(Some("query:k"), form(KeyForm::Comma), Ok("POST /orders?k=a%2Cbc HTTP/1.1\r\n"));
+    check(Some("query:k"), form(KeyForm::NonAscii), Ok("?k=a%C3%A9bc "));
+}
+
+#[test]
+fn places_methods_and_headers() {
+    let full = told(|settings| {
+        settings.id = Some("/id".to_owned());
+        settings.second_url = Some("http://127.0.0.1:8/orders".to_owned());
+        settings.also.lookup_url = Some("http://127.0.0.1:9/keys/{key}?x".to_owned());
+        settings.also.version_header = Some("Version: 2".to_owned());
+        settings.also.other_method = Some("PUT".to_owned());
+        settings.also.change = Some("{\"quantity\":3}".to_owned());
+    });
+    let check = |send: &Request, part: &str| {
+        let sent = wire(&full, send).unwrap();
+        assert!(sent.contains(part), "{part:?} in {sent}");
+    };
+    check(&Request { to: To::Second, ..Request::default() }, "host: 127.0.0.1:8\r\n");
+    let lookup = Request { to: To::Lookup, method: Some("GET".to_owned()), body: Body::Nothing, ..Request::default() };
+    check(&lookup, "GET /keys/abc?x HTTP/1.1\r\n");
+    assert!(!wire(&full, &lookup).unwrap().contains("content-"), "no body, and nothing said of one");
+    check(&Request { along: Along::Version, ..Request::default() }, "version: 2\r\n");
+    check(&Request { other_method: true, ..Request::default() }, "PUT /orders ");
+    check(&Request { body: Body::Change, ..Request::default() }, "PATCH /orders ");
+    check(&Request { body: Body::Change, ..Request::default() }, "\r\n\r\n{\"quantity\":3}");
+    check(
+        &Request { media: Media::Charset, ..Request::default() },
+        "content-type: application/json; charset=utf-8\r\n",
+    );
+    let bare = told(|_| ());
+    for (send, flag) in [
+        (Request { to: To::Second, ..Request::default() }, "--second-url"),
+        (Request { credential: Credential::Second, ..Request::default() }, "--second-credential"),
+        (Request { along: Along::Account, ..Request::default() }, "account-header"),
+        (Request { body: Body::Declined, ..Request::default() }, "declined"),
+        (Request { http: Http::Two, ..Request::default() }, "--http2"),
+    ] {
+        assert!(wire(&bare, &send).is_err_and(|why| why.contains(flag)), "{flag}");
+    }
+}
+
+#[test]
+fn what_was_made_is_found_by_its_location_or_its_id() {
+    let answer = |location: Option<&str>| Answer {
+        status: 201,
+        headers: location.iter().map(|to| ("location".to_owned(), (*to).to_owned())).collect(),
+        body: "{\"id\":7}".to_owned(),
+        whole: true,
+    };
+    let check = |item: Option<&str>, location: Option<&str>, wanted: Result<&str, &str>| {
+        let target = Target::of(&told(|settings| {
+            settings.id = Some("/id".to_owned());
+            settings.also.item_url = item.map(str::to_owned);
+        }));
+        let send = Request { to: To::Item, ..Request::default() };
+        let made = answer(location);
+        let found = target.unwrap().request(&send, Sent { key: None, made: Some(&made) });
+        match (found.map(|(_, prepared)| prepared.path).map_err(Lack::why), wanted) {
+            (Ok(path), Ok(wanted)) => assert_eq!(path, wanted),
+            (Err(why), Err(part)) => assert!(why.contains(part), "{why}"),
+            (found, wanted) => panic!("{found:?}, wanted {wanted:?}"),
+        }
+    };
+    check(None, Some("/orders/7"), Ok("/orders/7"));
+    check(None, Some("http://127.0.0.1:9/orders/7"), Ok("/orders/7"));
+    check(None, Some("http://elsewhere.example/orders/7"), Err("another server's"));
+    check(None, Some("//elsewhere.example/7"), Err("no address"));
+    check(None, None, Err("item-url"));
+    check(Some("http://127.0.0.1:9/things/{id}"), None, Ok("/things/7"));
+}
+
+#[test]
+fn every_other_credential_is_a_secret() {
+    let target = Target::of(&told(|settings| {
+        settings.second_credential = Some("X-Token: one".to_owned());
+        settings.also.weaker_credential = Some("Authorization: Bearer two".to_owned());
+    }));
+    let (values, names) = target.unwrap().secrets();
+    assert_eq!(values, ["one", "Bearer two", "two"]);
+    assert_eq!(names, ["x-token", "authorization"]);
 }

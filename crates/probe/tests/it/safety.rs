@@ -21,6 +21,30 @@ fn another_machine_needs_a_word() {
     assert!(probe(&settings).is_err(), "the other operation counts too");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_runs_only_against_this_machine() {
+    let orders = Orders::start(Fault::None).await;
+    let elsewhere = Settings {
+        other_url: Some("http://api.example.com/orders".to_owned()),
+        i_own_this_api: true,
+        restart_command: Some("exit 1".to_owned()),
+        case: vec!["H1".to_owned()],
+        ..settings(&orders)
+    };
+    let found = run(&elsewhere).await;
+    let last = found.results.last().unwrap();
+    assert_eq!((last.verdict, last.exchanges.len()), (Verdict::SkippedUnsafe, 0), "{last:#?}");
+}
+
+#[test]
+fn the_default_plan_is_small() {
+    let settings = Settings { url: Some("http://127.0.0.1:1/orders".to_owned()), ..Settings::default() };
+    let plan = probe(&settings).unwrap().plan();
+    assert_eq!((plan.cases.len(), plan.effects, plan.effects_worst, plan.requests), (48, 78, 241, 526));
+    let all = Settings { case: vec!["all".to_owned()], ..settings };
+    assert_eq!(probe(&all).unwrap().plan().cases.len(), 106);
+}
+
 #[test]
 fn names_that_choose_nothing_are_refused() {
     let case = vec!["seq/".to_owned(), "nothing".to_owned()];
