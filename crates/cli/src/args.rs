@@ -9,10 +9,11 @@ mod send;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::journal::keeps_none;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use counterfoil_core::intent::Name;
 use counterfoil_server::config::{SPAN_ACCEPTED, STORE_ACCEPTED, StorePlace, parse_span};
+
+use crate::journal::keeps_none;
 
 pub(crate) use self::intents::{
     IntentState, Intents, IntentsExport, IntentsList, IntentsPurge, IntentsRecover, IntentsResolve, IntentsResume,

@@ -45,7 +45,8 @@ pub(crate) fn named(text: &str) -> Result<contract::Profile, CliError> {
     }
 }
 
-fn read(path: &Path) -> Result<contract::Profile, CliError> {
+/// The profile in a file.
+pub(crate) fn read(path: &Path) -> Result<contract::Profile, CliError> {
     let wrong = |why: String| CliError::Usage(format!("{}: {why}", path.display()));
     let size = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
     if size > FILE_BYTES_MAX {

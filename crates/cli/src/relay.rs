@@ -1,22 +1,19 @@
 //! `relay`: signals around a relay of the client, on the store that an application's transactions write to. A first signal
 //! ends it in order, a second one at once. How intents are sent belongs to the client.
 
-use std::path::Path;
 use std::sync::Arc;
 
-use counterfoil_client::{Client, Http, Reach, profiles};
-use counterfoil_core::profile::Profile;
-use counterfoil_server::config::FILE_BYTES_MAX;
+use counterfoil_client::{Client, Http, Reach};
 use tokio::sync::oneshot;
 
 use crate::args::Relay;
 use crate::error::CliError;
 use crate::journal::Journal;
 use crate::serve::Signals;
-use crate::{print, settings};
+use crate::{print, profile, settings};
 
 pub(crate) async fn run(arguments: &Relay) -> Result<(), CliError> {
-    let own = arguments.profile.iter().map(|path| profile(path)).collect::<Result<Vec<_>, _>>()?;
+    let own = arguments.profile.iter().map(|path| profile::read(path)).collect::<Result<Vec<_>, _>>()?;
     let transport = Http::new().map_err(|error| CliError::Internal(error.to_string()))?;
     let mut signals = Signals::catch()?;
     let place = settings::place(&arguments.place)?;
@@ -61,14 +58,4 @@ async fn relayed(relay: &counterfoil_client::Relay, signals: &mut Signals) -> Re
 fn reach(arguments: &Relay) -> Reach {
     let reach = Reach::default().with_secrets(arguments.secret.clone());
     if arguments.to.is_empty() { reach } else { reach.with_origins(arguments.to.clone()) }
-}
-
-fn profile(path: &Path) -> Result<Profile, CliError> {
-    let wrong = |why: String| CliError::Usage(format!("{}: {why}", path.display()));
-    let size = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?.len();
-    if size > FILE_BYTES_MAX as u64 {
-        return Err(wrong(format!("a profile has at most {FILE_BYTES_MAX} bytes, and this one has {size}")));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    profiles::parse(&text).map_err(|complaints| wrong(complaints.to_string()))
 }

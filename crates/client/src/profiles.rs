@@ -57,6 +57,13 @@ pub fn text(id: &str) -> Option<&'static str> {
     FILES.iter().find(|(name, _)| *name == id).map(|(_, text)| *text)
 }
 
+/// A host as the id of a profile that is made for it.
+#[must_use]
+pub fn id_of(host: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
+    host.chars().take(64).map(plain).collect()
+}
+
 /// Reads a profile file. Nothing in it is passed over: an unknown setting is a fault. A contract sheet of `counterfoil
 /// probe` is read as the profile that follows from it.
 ///

@@ -62,17 +62,22 @@ fn answer(mut stream: &TcpStream, tell: &Sender<Value>) -> std::io::Result<()> {
 }
 
 /// Debian's browser, without a window and with nothing of its own to ask anybody.
+pub(super) fn chromium(home: &Path) -> Command {
+    let mut command = Command::new("chromium");
+    command.env("HOME", home).env("TMPDIR", home).env_remove("XDG_CONFIG_HOME").env_remove("XDG_CACHE_HOME");
+    command.arg(format!("--user-data-dir={}", home.join("profile").display()));
+    command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic"]);
+    command.args(["--no-first-run", "--disable-background-networking", "--disable-component-update"]);
+    command.args(["--disable-sync", "--no-proxy-server"]);
+    command
+}
+
+/// The browser while it shows a page.
 struct Chromium(Process);
 
 impl Chromium {
     fn open(home: &Path, url: &str) -> Self {
-        let mut command = Command::new("chromium");
-        command.env("HOME", home).env("TMPDIR", home).env_remove("XDG_CONFIG_HOME").env_remove("XDG_CACHE_HOME");
-        command.arg(format!("--user-data-dir={}", home.join("profile").display()));
-        command.args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic"]);
-        command.args(["--no-first-run", "--disable-background-networking", "--disable-component-update"]);
-        command.args(["--disable-sync", "--no-proxy-server"]);
-        Self(Process::start(command.arg(url)))
+        Self(Process::start(chromium(home).arg(url)))
     }
 }
 

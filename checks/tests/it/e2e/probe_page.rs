@@ -2,12 +2,10 @@
 //!
 //! What does not belong here: what the cells say, which is tested beside the probe.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::path::{Path, PathBuf};
 
 use super::{
+    browser::chromium,
     probe::orders,
     served::{Served, run},
 };
@@ -29,16 +27,10 @@ fn page(home: &Path) -> PathBuf {
     home.join("matrix.html")
 }
 
-/// Debian's browser on a file, without a window; what it prints.
-fn chromium(home: &Path, does: &[String], page: &Path) -> String {
-    let output = Command::new("chromium")
-        .env("HOME", home)
-        .env("TMPDIR", home)
-        .env_remove("XDG_CONFIG_HOME")
-        .env_remove("XDG_CACHE_HOME")
-        .arg(format!("--user-data-dir={}", home.join("profile").display()))
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars"])
+/// The browser on a file; what it prints.
+fn shown(home: &Path, does: &[String], page: &Path) -> String {
+    let output = chromium(home)
+        .arg("--hide-scrollbars")
         .arg(format!("--window-size={},{}", SIZE.0, SIZE.1))
         .args(does)
         .arg(format!("file://{}", page.display()))
@@ -59,14 +51,14 @@ fn size(png: &[u8]) -> (u32, u32) {
 fn a_browser_shows_two_targets_side_by_side() {
     let home = tempfile::tempdir().expect("a directory");
     let page = page(home.path());
-    let shown = chromium(home.path(), &["--dump-dom".to_owned()], &page);
-    let cells = shown.matches("<details>").count();
-    assert!(cells >= 20 && shown.contains("seq/one-effect"), "{cells} cells\n{shown}");
+    let dom = shown(home.path(), &["--dump-dom".to_owned()], &page);
+    let cells = dom.matches("<details>").count();
+    assert!(cells >= 20 && dom.contains("seq/one-effect"), "{cells} cells\n{dom}");
     for part in ["deviates (critical)", "conforms", "\n422", "idempotency-key"] {
-        assert!(shown.contains(part), "no {part} in\n{shown}");
+        assert!(dom.contains(part), "no {part} in\n{dom}");
     }
     let picture = home.path().join("matrix.png");
-    chromium(home.path(), &[format!("--screenshot={}", picture.display())], &page);
+    shown(home.path(), &[format!("--screenshot={}", picture.display())], &page);
     let png = std::fs::read(&picture).expect("the picture was written");
     assert_eq!(size(&png), SIZE);
     // A page without anything on it is a few kilobytes.

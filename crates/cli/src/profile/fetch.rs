@@ -31,7 +31,7 @@ pub(super) async fn run(arguments: &ProfileFetch) -> Result<(), CliError> {
         arguments.url.clone()
     };
     let document = asked(arguments, &url).await?;
-    let id = arguments.id.clone().unwrap_or_else(|| id_of(&host));
+    let id = arguments.id.clone().unwrap_or_else(|| profiles::id_of(&host));
     let today = jiff::Timestamp::now().to_string().chars().take(10).collect::<String>();
     let text = written(&document, arguments.operation.as_deref(), &id, &url, &today)
         .map_err(|fault| CliError::Refused(format!("{url}: {fault}")))?;
@@ -58,12 +58,6 @@ async fn asked(arguments: &ProfileFetch, url: &str) -> Result<Value, CliError> {
     }
     let Body::Kept(bytes) = answer.body else { return Err(refused("the document is too large".to_owned())) };
     serde_json::from_slice(&bytes).map_err(|error| refused(format!("the document is not JSON: {error}")))
-}
-
-/// A host as a profile's id.
-fn id_of(host: &str) -> String {
-    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
-    host.chars().take(64).map(plain).collect()
 }
 
 /// The profile's text.

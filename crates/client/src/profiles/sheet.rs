@@ -32,7 +32,7 @@ pub(super) fn profile(sheet: &Table, pad: &Pad) -> Option<Table> {
         pad.add("field.key.place", "missing", "a sheet in which case B1 was asked");
     }
     let mut profile = Table::new();
-    profile.insert("id".to_owned(), Value::from(id(target)));
+    profile.insert("id".to_owned(), Value::from(super::id_of(host(target))));
     profile.insert("version".to_owned(), Value::from(1));
     profile.insert("title".to_owned(), Value::from(format!("As seen by the probe at {target}")));
     let source = [("at", target), ("checked", date(sheet)), ("confidence", "partly")];
@@ -107,9 +107,7 @@ fn date(sheet: &Table) -> &str {
     entries.filter_map(|entry| entry.get("date")?.as_str()).min().unwrap_or_default()
 }
 
-/// The target's host as a profile's id.
-fn id(target: &str) -> String {
-    let host = target.split("://").nth(1).unwrap_or(target).split(['/', '?']).next().unwrap_or_default();
-    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
-    host.chars().take(64).map(plain).collect()
+/// Host and port of the target.
+fn host(target: &str) -> &str {
+    target.split("://").nth(1).unwrap_or(target).split(['/', '?']).next().unwrap_or_default()
 }

@@ -124,14 +124,15 @@ impl Lent {
         values: Vec<Value>,
         deadline: Instant,
     ) -> Result<Answered, Failed> {
-        let parameters = if values.is_empty() { Params::Empty } else { Params::Positional(values) };
+        let mut parameters = if values.is_empty() { Params::Empty } else { Params::Positional(values) };
         self.is_whole = false;
         let (answer, answered) = loop {
             let again = self.may_be_sent_again(intent);
             let conn = self.conn.as_mut().ok_or_else(|| Failed::Other(closed()))?;
-            let parameters = parameters.clone();
+            // Copied only where it may be sent again: a record's bytes are among them.
+            let values = if again { parameters.clone() } else { std::mem::replace(&mut parameters, Params::Empty) };
             let sent = async {
-                let result = conn.exec_iter(statement, parameters).await?;
+                let result = conn.exec_iter(statement, values).await?;
                 let affected = result.affected_rows();
                 Ok::<Answered, Error>(Answered { rows: result.collect_and_drop().await?, affected })
             };
