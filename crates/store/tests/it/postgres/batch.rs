@@ -88,6 +88,41 @@ async fn a_batch_answers_each_caller_with_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_written_meanwhile_costs_its_own_claim_alone() {
+    let place = Place::new().await;
+    let (wire, store) = narrow(&place).await;
+    assert!(matches!(store.swap(claiming("raced", 1)).await.unwrap(), Swapped::Won { .. }));
+    place.database.psql(&["CREATE TABLE kept AS TABLE counterfoil.record", "DELETE FROM counterfoil.record"]).unwrap();
+    // What is no claim takes no lock: nothing shows before its commit.
+    let mut other = outside(&place).await;
+    let writes = other.transaction().await.unwrap();
+    writes.execute("INSERT INTO counterfoil.record OVERRIDING SYSTEM VALUE TABLE kept", &[]).await.unwrap();
+    wire.count("counterfoil.claim(");
+    let swaps = (10..50_u8).map(|number| claiming(&format!("k{number}"), number));
+    let swaps = swaps.chain([claiming("raced", 2)]).collect();
+    let (sending, looker) = (
+        tokio::spawn({
+            let store = store.clone();
+            async move { all(&store, swaps).await }
+        }),
+        outside(&place).await,
+    );
+    let waits = "SELECT FROM pg_locks WHERE locktype = 'transactionid' AND NOT granted";
+    while looker.query(waits, &[]).await.unwrap().is_empty() {
+        assert!(!sending.is_finished(), "nobody met the open transaction");
+    }
+    writes.commit().await.unwrap();
+    for (key, answer) in sending.await.unwrap() {
+        match (key.as_str(), answer) {
+            ("raced", Ok(Swapped::Lost { stands: Some(_), .. })) => {}
+            (_, Ok(Swapped::Won { .. })) => assert_ne!(key, "raced"),
+            (_, other) => panic!("{key}: {other:?}"),
+        }
+    }
+    assert!(wire.counted() > 40, "the raced claim was in no batch: {} statements", wire.counted());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_locked_row_holds_up_nobody_but_its_own_write() {
     let place = Place::new().await;
     let (wire, store) = narrow(&place).await;
