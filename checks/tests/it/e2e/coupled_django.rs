@@ -30,7 +30,7 @@ impl Shop {
         let schema = std::fs::read_to_string(format!("{EXAMPLES}/python_flask/schema.sql")).expect("the schema");
         // A role is the whole server's, which others share.
         let role = "CREATE ROLE orders LOGIN;";
-        let once = "DO $$ BEGIN CREATE ROLE orders LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$;";
+        let once = "DO $$ BEGIN CREATE ROLE orders LOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$;";
         database.psql(&[&schema.replace(role, once)]).expect("the example's tables");
         let url = database.url().replace("postgres@", "orders@");
         let mut command: Command = python();
