@@ -144,7 +144,7 @@ def asked(counterfoil: str, server: dict, directory: Path, urls: tuple[str, str,
     if server.get("contract"):
         command += ["--contract", server["contract"], "--key", "header:Idempotency-Key"]
     else:
-        command += ["--other-url", refunds]
+        command += ["--also", f"other={refunds}"]
     if server.get("session"):
         with urllib.request.urlopen(orders.rsplit("/", 1)[0] + server["session"]) as answer:
             command += ["--header", "Cookie: " + answer.headers["Set-Cookie"].split(";")[0]]

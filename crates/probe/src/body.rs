@@ -8,6 +8,7 @@ mod format;
 mod pairs;
 
 pub(crate) use format::Format;
+pub(crate) use pairs::encoded;
 
 /// JSON with its order and spelling. Names and scalars are kept as they are written.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,8 +25,6 @@ type Members = Vec<(String, Json)>;
 pub(crate) struct Hints<'a> {
     /// The value that is changed and the member that is taken away; the first scalar where nothing is said.
     pub(crate) vary: Option<&'a str>,
-    /// The body that the target should refuse.
-    pub(crate) invalid: Option<&'a str>,
     /// A member with its documented default, as `/pointer=value`.
     pub(crate) default: Option<&'a str>,
 }
@@ -42,12 +41,10 @@ fn changed(base: &[u8], change: Body, hints: &Hints<'_>) -> Result<Vec<u8>, Stri
     if change == Body::Base {
         return Ok(base.to_vec());
     }
-    if let (Body::Invalid, Some(invalid)) = (change, hints.invalid) {
-        return Ok(invalid.as_bytes().to_vec());
-    }
     let mut json = read(base)?;
     match change {
-        Body::Base => {}
+        // The last two are given, or nothing.
+        Body::Base | Body::Declined | Body::Nothing => {}
         Body::Changed => *varied(&mut json, hints.vary)? = another(varied(&mut json, hints.vary)?)?,
         Body::Added => members(&mut json)?.push((EXTRA.to_owned(), Json::Scalar("\"1\"".to_owned()))),
         Body::NullAdded => members(&mut json)?.push((EXTRA.to_owned(), Json::Scalar("null".to_owned()))),

@@ -7,12 +7,14 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 pub use crate::contract::{Contract, Kind};
-use crate::hook::{Hook, Instance, Span};
+use crate::hook::{Hook, Span};
 use crate::verdict::Severity;
 
 mod body;
+mod request;
 
 pub use body::Body;
+pub use request::{Credential, FirstSent, KeyForm, KeyPlace, Loss, Request};
 
 /// One question to a target, as data.
 #[derive(Clone, Debug, Deserialize)]
@@ -85,6 +87,11 @@ pub enum Step {
         /// The name of the request.
         of: String,
     },
+    /// Awaits what `start` began, for as long as the settings' patience; then it goes on beside it.
+    Await {
+        /// The name of the request.
+        of: String,
+    },
     /// All at once: each request but its last byte is sent, then all last bytes.
     Together {
         /// Each of them.
@@ -120,130 +127,6 @@ pub enum Step {
         /// What `start` began, which must be under way.
         during: Option<String>,
     },
-}
-
-/// One request, as what it differs in from the plain one.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct Request {
-    /// The name of the exchange; all of a `together` may share one.
-    pub r#as: String,
-    /// Another method than the target's.
-    pub method: Option<String>,
-    /// The name of the key in this round, or `none`.
-    pub key: String,
-    /// How the key's text is changed.
-    pub key_form: KeyForm,
-    /// The key's length in bytes; keys of one name begin alike.
-    pub key_length: Option<usize>,
-    /// Where the key stands.
-    pub place: KeyPlace,
-    /// The body, as a change to the given one.
-    pub body: Body,
-    /// Whether the content type names a character set.
-    pub charset: bool,
-    /// More query, `a=1&b=2`.
-    pub query: Option<String>,
-    /// Headers that are set or replaced.
-    pub headers: BTreeMap<String, String>,
-    /// With the credential, without one, or with another one.
-    pub credential: Credential,
-    /// Which instance it goes to.
-    pub at: Instance,
-    /// Whether it goes to the other operation.
-    pub other_operation: bool,
-    /// Whether the connection is kept, and the kept one used.
-    pub keep: bool,
-    /// Whether it goes by the other version of HTTP, where the target offers both.
-    pub other_version: bool,
-    /// What is lost on the way.
-    pub lose: Loss,
-    /// Statuses that the case needs here, else it says nothing of the question.
-    pub want: Vec<Wanted>,
-    /// What the case is where they are not met.
-    pub otherwise: Otherwise,
-}
-
-/// A change to the key's text.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum KeyForm {
-    /// As the contract writes it.
-    #[default]
-    Plain,
-    /// In capitals.
-    Upper,
-    /// In quotes, whatever the contract says.
-    Quoted,
-    /// Without quotes, whatever the contract says.
-    Bare,
-    /// No text at all.
-    Empty,
-    /// With a space in it.
-    Spaced,
-    /// With a comma in it.
-    Comma,
-    /// With a letter beyond ASCII.
-    Accented,
-    /// A word and a number instead of a UUID.
-    Word,
-}
-
-/// Where a key stands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum KeyPlace {
-    /// Where the contract or the settings say.
-    #[default]
-    Given,
-    /// In a header `Idempotency-Key`.
-    Header,
-    /// In a header `X-Idempotency-Key`.
-    XHeader,
-    /// In two lines of the contract's header, the second with another key.
-    HeaderTwice,
-    /// In the contract's header, its name in capitals.
-    HeaderCapitals,
-    /// In the query as `idempotency_key`.
-    Query,
-    /// In a member `idempotency_key` of the body.
-    Body,
-}
-
-/// Which credential goes along.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Credential {
-    /// The given one.
-    #[default]
-    Given,
-    /// None.
-    None,
-    /// One that is not valid.
-    Wrong,
-    /// That of another principal.
-    Second,
-    /// Another one of the same principal.
-    SameTenant,
-}
-
-/// What is lost on the way.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Loss {
-    /// Nothing.
-    #[default]
-    Nothing,
-    /// The whole answer: it is kept as evidence, and the case goes on as if it had not come.
-    Reply,
-    /// The answer from the middle of its body on.
-    ReplyMidway,
-    /// The request from the middle of its head on.
-    RequestHead,
-    /// The request from the middle of its body on.
-    RequestBody,
-    /// The caller: it closes right after the last byte of the request.
-    Caller,
 }
 
 /// A status, or a class of them such as `2xx`.
@@ -332,6 +215,11 @@ pub enum Fact {
         /// The exchange.
         of: String,
     },
+    /// Whether the place of the key is named in an answer's body, however it is written.
+    Names {
+        /// The exchange.
+        of: String,
+    },
     /// The length of the longest key that was taken.
     Longest {
         /// The exchanges.
@@ -409,7 +297,7 @@ impl Case {
             Step::Send(_) | Step::Start(_) => 1,
             Step::Together { sends, times } => u32::try_from(sends.len()).unwrap_or(u32::MAX).saturating_mul(*times),
             Step::Until { tries, .. } => *tries,
-            Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } | Step::Hook { .. } => 0,
+            Step::Finish { .. } | Step::Await { .. } | Step::Wait { .. } | Step::Mark { .. } | Step::Hook { .. } => 0,
         };
         self.steps.iter().map(each).sum::<u32>().saturating_mul(self.rounds)
     }
@@ -419,7 +307,7 @@ impl Case {
         self.steps.iter().flat_map(|step| match step {
             Step::Send(send) | Step::Start(send) | Step::Until { send, .. } => std::slice::from_ref(send),
             Step::Together { sends, .. } => sends,
-            Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } | Step::Hook { .. } => &[],
+            Step::Finish { .. } | Step::Await { .. } | Step::Wait { .. } | Step::Mark { .. } | Step::Hook { .. } => &[],
         })
     }
 }
@@ -438,6 +326,7 @@ impl Fact {
             Self::Status { of }
             | Self::Problem { of }
             | Self::Echo { of }
+            | Self::Names { of }
             | Self::Refusals { of }
             | Self::RefusalHeader { of, .. }
             | Self::Successes { of } => vec![of],

@@ -123,7 +123,7 @@ impl Case {
             }
         }
         let finished = self.steps.iter().filter_map(|step| match step {
-            Step::Finish { of } => Some(of.as_str()),
+            Step::Finish { of } | Step::Await { of } => Some(of.as_str()),
             _ => None,
         });
         match finished.into_iter().find(|of| !names.contains(of)) {

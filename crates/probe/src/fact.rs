@@ -93,6 +93,10 @@ pub(crate) struct Round {
     pub(crate) marks: Vec<Mark>,
     /// Why something on the way repeats requests.
     pub(crate) repeated: Option<String>,
+    /// The name of the header, parameter or member in which keys stand, in lower case.
+    pub(crate) key_name: String,
+    /// Whether effects can be behind answers that show none.
+    pub(crate) hides_effects: bool,
 }
 
 impl Round {
@@ -115,6 +119,9 @@ impl Round {
         let (Some(from), Some(to)) = ends else { return Err("the round did not get that far".to_owned()) };
         if let (Some(before), Some(after)) = (from.count, to.count) {
             return Ok(after.saturating_sub(before));
+        }
+        if self.hides_effects {
+            return Err("answers do not show these effects (--count-url or --count-command)".to_owned());
         }
         let id = id.ok_or("nothing counts effects (--id, --count-url or --count-command)")?;
         let (known, _) = ids(self.exchanges.get(..from.exchanges).unwrap_or_default(), id)?;
@@ -191,6 +198,10 @@ pub(crate) fn look(fact: &Fact, round: &Round, id: Option<&IdPlace>) -> Seen {
         Fact::Problem { of } => problem(answered(round, of)),
         Fact::Distinguishable { of: [first, later] } => distinguishable(&round.named(first), answered(round, later)),
         Fact::Echo { of } => echo(&round.named(of)),
+        Fact::Names { of } => match answered(round, of) {
+            Some(answer) => Seen::one(Value::Truth(answer.body.to_ascii_lowercase().contains(&round.key_name))),
+            None => Seen::NotReached("an answer did not come".to_owned()),
+        },
         Fact::Longest { of } => {
             let taken = of.iter().flat_map(|name| round.named(name));
             let taken = taken.filter(|exchange| exchange.answer.as_ref().is_some_and(Answer::is_success));

@@ -16,10 +16,10 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Barrier;
 use tokio::time::timeout;
 
+use crate::address::Address;
 use crate::answer::{BODY_BYTES_MAX, too_long};
 use crate::case::Loss;
 use crate::exchange::Answer;
-use crate::target::Address;
 use crate::wire::{Carried, Connection, Outgoing, Stream, Wire};
 
 /// Headers that belong to one connection of HTTP/1.1 and have no place in HTTP/2.

@@ -5,6 +5,7 @@
 //!
 //! What does not belong here: arguments and printing, which are the command's.
 
+mod address;
 mod answer;
 mod arrivals;
 mod body;
@@ -18,6 +19,7 @@ mod hook;
 mod http2;
 mod judge;
 mod observer;
+mod place;
 mod probe;
 mod redact;
 pub mod report;
@@ -29,13 +31,15 @@ mod verdict;
 mod wire;
 
 pub use case::{
-    Body, Case, Contract, Credential, Fact, KeyForm, KeyPlace, Kind, Loss, Otherwise, Request, Rule, Step, Wanted,
+    Body, Case, Contract, Credential, Fact, FirstSent, KeyForm, KeyPlace, Kind, Loss, Otherwise, Request, Rule, Step,
+    Wanted,
 };
 pub use catalogue::{Catalogue, Group};
 pub use error::ProbeError;
 pub use exchange::{Answer, Exchange};
 pub use fact::Value;
-pub use hook::{Hook, Instance, Span};
+pub use hook::{Hook, Span};
+pub use place::Place;
 pub use probe::{Plan, Probe};
 pub use run::{CaseResult, FailOn, Run};
 pub use settings::{Documented, Settings};

@@ -8,8 +8,9 @@ use std::time::Duration;
 use tokio::process::Command;
 use tokio::time::timeout;
 
+use crate::address::Address;
 use crate::case::Loss;
-use crate::target::{Address, Counter, Target};
+use crate::target::{Counter, Target};
 use crate::wire::{Outgoing, Wire};
 
 /// How long a command may take.

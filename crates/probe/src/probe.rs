@@ -91,8 +91,8 @@ impl Probe {
     /// `i_own_this_api` does not say that it may be tried.
     pub fn new(settings: &Settings, catalogue: Catalogue) -> Result<Self, ProbeError> {
         let target = Target::of(settings)?;
-        let elsewhere =
-            [Some(&target.address), target.other.as_ref(), target.means.instance.as_ref()].into_iter().flatten();
+        let further = target.means.places.values().map(|further| &further.address);
+        let elsewhere = std::iter::once(&target.address).chain(further);
         if let Some(address) = elsewhere.filter(|address| !address.is_loopback()).find(|_| !settings.i_own_this_api) {
             let why = "it makes real effects there; say --i-own-this-api if you may";
             return Err(ProbeError::Usage(format!("{} is not this machine, and {why}", address.host)));
@@ -159,6 +159,7 @@ impl Probe {
             last_sent: None,
             clock_moved: 0,
             late: Late::default(),
+            limits: false,
             both: self.wire.offers_both(&self.target.address).await,
         };
         let redaction = Redaction::new(&self.target);
@@ -351,7 +352,7 @@ fn effects_worst(case: &Case) -> u32 {
     let each = |step: &Step| match step {
         Step::Send(_) | Step::Start(_) | Step::Until { .. } => 1,
         Step::Together { sends, times } => u32::try_from(sends.len()).unwrap_or(u32::MAX).saturating_mul(*times),
-        Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } | Step::Hook { .. } => 0,
+        Step::Finish { .. } | Step::Await { .. } | Step::Wait { .. } | Step::Mark { .. } | Step::Hook { .. } => 0,
     };
     case.steps.iter().map(each).sum::<u32>().saturating_mul(case.rounds)
 }
@@ -361,7 +362,7 @@ fn race(case: &Case) -> BTreeSet<&str> {
     let each = |step: &'_ Step| match step {
         Step::Together { .. } => true,
         Step::Send(_) | Step::Start(_) | Step::Until { .. } => false,
-        Step::Finish { .. } | Step::Wait { .. } | Step::Mark { .. } | Step::Hook { .. } => false,
+        Step::Finish { .. } | Step::Await { .. } | Step::Wait { .. } | Step::Mark { .. } | Step::Hook { .. } => false,
     };
     let together = case.steps.iter().filter(|step| each(step));
     let sends = together.flat_map(|step| if let Step::Together { sends, .. } = step { sends.as_slice() } else { &[] });

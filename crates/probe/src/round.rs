@@ -6,17 +6,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Barrier;
-use tokio::task::JoinHandle;
+use tokio::task::{JoinError, JoinHandle};
 
+use crate::address::Address;
 use crate::arrivals::{self, Late};
 use crate::case::{Case, Loss, Otherwise, Request, Step, Wanted};
 use crate::error::ProbeError;
 use crate::exchange::Exchange;
-use crate::fact::{Mark, Round, Value};
+use crate::fact::{Mark, Round, Value, id_of};
+use crate::hook::Hook;
 use crate::http2;
 use crate::observer;
-use crate::target::{Address, Prepared, Target};
+use crate::target::{Known, Prepared, Target};
 use crate::wire::{Carried, Connection, Wire};
 
 mod hooked;
@@ -49,6 +52,8 @@ pub(crate) struct Runner {
     /// By how many seconds hooks have moved the target's clock.
     pub(crate) clock_moved: u64,
     pub(crate) late: Late,
+    /// Whether the case has the target refuse for the rate.
+    pub(crate) limits: bool,
     /// Whether the target offers HTTP/1.1 and HTTP/2.
     pub(crate) both: bool,
 }
@@ -66,21 +71,27 @@ type Sent = (Carried, Option<Connection>);
 struct Open<'a> {
     case: &'a Case,
     number: u32,
-    keys: BTreeMap<String, String>,
+    /// Keys by name, each with the time of its first use on the target's clock.
+    keys: BTreeMap<String, (String, Timestamp)>,
     kept: Option<Connection>,
     started: BTreeMap<String, (usize, JoinHandle<Sent>)>,
+    /// Whether a hook lasts that nothing has healed.
+    ill: bool,
     round: Round,
 }
 
 impl Runner {
     /// Runs all steps. What was exchanged comes back also where it stopped early.
     pub(crate) async fn round(&mut self, case: &Case, number: u32) -> (Round, Option<Stop>) {
-        let mut open =
-            Open { case, number, keys: BTreeMap::new(), kept: None, started: BTreeMap::new(), round: Round::default() };
+        let key_name = self.target.key_name().to_ascii_lowercase();
+        let round = Round { key_name, hides_effects: case.observer >= 2, ..Round::default() };
+        let (keys, started) = (BTreeMap::new(), BTreeMap::new());
+        let mut open = Open { case, number, keys, kept: None, started, ill: false, round };
         // What was not given is known before anything is sent, and costs no effect.
         if let Some(missing) = self.target.lacks(case) {
             return (open.round, Some(Stop::Missing(missing)));
         }
+        self.limits = case.runs(Hook::Limit);
         let mut stop = self.mark(&mut open, "").await.err();
         let before = self.arrived().await;
         for step in &case.steps {
@@ -89,6 +100,9 @@ impl Runner {
             }
             stop = self.step(&mut open, step).await.err();
         }
+        // Nor does a round that stopped leave the target ill.
+        let healed = if open.ill { self.hook(&mut open, Hook::Heal, None, None).await.err() } else { None };
+        stop = stop.or(healed);
         for (_, (_, task)) in std::mem::take(&mut open.started) {
             task.abort();
         }
@@ -117,12 +131,18 @@ impl Runner {
                 open.round.exchanges.push(ready.exchange);
                 Ok(())
             }
-            Step::Finish { of } => {
-                let Some((at, task)) = open.started.remove(of) else { return Ok(()) };
-                let (carried, _) = task.await.map_err(|error| harness(&error))?;
-                match open.round.exchanges.get_mut(at) {
-                    Some(exchange) => self.finish(exchange, carried),
-                    None => Ok(()),
+            Step::Finish { of } => match open.started.remove(of) {
+                Some((at, task)) => self.finished(open, at, task.await),
+                None => Ok(()),
+            },
+            Step::Await { of } => {
+                let Some((at, mut task)) = open.started.remove(of) else { return Ok(()) };
+                match tokio::time::timeout(self.patience, &mut task).await {
+                    Ok(done) => self.finished(open, at, done),
+                    Err(_) => {
+                        open.started.insert(of.clone(), (at, task));
+                        Ok(())
+                    }
                 }
             }
             Step::Together { sends, times } => self.together(open, sends, *times).await,
@@ -151,6 +171,15 @@ impl Runner {
             }
             Step::Mark { r#as } => self.mark(open, r#as).await,
             Step::Hook { run, seconds, during } => self.hook(open, *run, *seconds, during.as_deref()).await,
+        }
+    }
+
+    /// Writes down what came of the request that was started as exchange `at`.
+    fn finished(&self, open: &mut Open<'_>, at: usize, done: Result<Sent, JoinError>) -> Result<(), Stop> {
+        let (carried, _) = done.map_err(|error| harness(&error))?;
+        match open.round.exchanges.get_mut(at) {
+            Some(exchange) => self.finish(exchange, carried),
+            None => Ok(()),
         }
     }
 
@@ -191,11 +220,18 @@ impl Runner {
 
     /// Prepares a request, no sooner than the pace allows.
     async fn ready(&mut self, open: &mut Open<'_>, send: &Request) -> Result<Ready, Stop> {
-        let key = match send.key.as_str() {
-            "none" => None,
-            name => Some(open.key(name)?),
+        let now = Timestamp::now();
+        let now = now.saturating_add(SignedDuration::from_secs(self.clock_moved.cast_signed())).unwrap_or(now);
+        let (key, first_used) = match send.key.as_str() {
+            "none" => (None, now),
+            name => open.key(name, now).map(|(key, first_used)| (Some(key), first_used))?,
         };
-        let (mut address, prepared) = self.target.request(send, key.as_deref()).map_err(Stop::Missing)?;
+        let made = self.target.id.as_ref().and_then(|place| {
+            let answers = open.round.exchanges.iter().filter_map(|exchange| exchange.answer.as_ref());
+            answers.filter(|answer| answer.is_success()).find_map(|answer| id_of(answer, place))
+        });
+        let known = Known { key: key.as_deref(), first_used, id: made.as_deref() };
+        let (mut address, prepared) = self.target.request(send, &known).map_err(Stop::Missing)?;
         if send.other_version && self.both {
             address.http2 = !address.http2;
         }
@@ -222,7 +258,7 @@ impl Runner {
         Ok(Ready { address, prepared, exchange })
     }
 
-    /// Writes down what came of a request.
+    /// Writes down what came of a request; a refusal for the rate says nothing, except where the case asks for it.
     fn finish(&self, exchange: &mut Exchange, carried: Carried) -> Result<(), Stop> {
         let micros = |at: Instant| u64::try_from((at - self.began).as_micros()).unwrap_or(u64::MAX);
         exchange.sent_at = micros(carried.sent_at);
@@ -235,8 +271,10 @@ impl Runner {
         let limited = exchange.answer.as_ref().is_some_and(|answer| answer.status == 429);
         match (unreachable, limited) {
             (Some(fault), _) => Err(Stop::Disturbed(fault.clone())),
-            (None, true) => Err(Stop::Disturbed("the target refuses for the rate (429); use --rate".to_owned())),
-            (None, false) => Ok(()),
+            (None, true) if !self.limits => {
+                Err(Stop::Disturbed("the target refuses for the rate (429); use --rate".to_owned()))
+            }
+            (None, _) => Ok(()),
         }
     }
 
@@ -263,13 +301,13 @@ impl Runner {
 
 impl Open<'_> {
     /// The key of a name: the same within a round, never used in another.
-    fn key(&mut self, name: &str) -> Result<String, Stop> {
-        if let Some(key) = self.keys.get(name) {
-            return Ok(key.clone());
+    fn key(&mut self, name: &str, now: Timestamp) -> Result<(String, Timestamp), Stop> {
+        if let Some(known) = self.keys.get(name) {
+            return Ok(known.clone());
         }
-        let key = new_key().map_err(Stop::Harness)?;
-        self.keys.insert(name.to_owned(), key.clone());
-        Ok(key)
+        let known = (new_key().map_err(Stop::Harness)?, now);
+        self.keys.insert(name.to_owned(), known.clone());
+        Ok(known)
     }
 }
 

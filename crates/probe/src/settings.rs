@@ -8,6 +8,8 @@ use serde::Deserialize;
 
 use crate::case::Contract;
 use crate::fact::Value;
+use crate::hook::Hook;
+use crate::place::Place;
 
 /// What the provider itself says of one field of the contract sheet.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -57,10 +59,13 @@ pub struct Settings {
     pub requests: Option<String>,
     /// A shell command that prints that number.
     pub requests_command: Option<String>,
-    /// Another operation, for keys that are used for both.
-    pub other_url: Option<String>,
+    /// Further places by name, each as `URL` or `METHOD URL`; `{{key}}` and `{{id}}` stand for the key and for the id of
+    /// what was made.
+    pub also: BTreeMap<Place, String>,
     /// A body that the target refuses; made from `vary` where nothing is said.
     pub invalid: Option<String>,
+    /// A body that the target declines for its own reasons, such as a card without money.
+    pub declined: Option<String>,
     /// A member with its documented default, `/name=value`.
     pub default_member: Option<String>,
     /// Where the key stands: `header:NAME`, `query:NAME` or `body:NAME`; the contract says it where nothing is said.
@@ -89,20 +94,25 @@ pub struct Settings {
     pub ca: Option<String>,
     /// What the provider documents, by field of the sheet, such as `retention.span`.
     pub documented: BTreeMap<String, Documented>,
-    /// A shell command that restarts the target in good order.
-    pub restart_command: Option<String>,
-    /// A shell command that kills the target, as SIGKILL does, and starts it again.
-    pub kill_command: Option<String>,
-    /// A shell command that moves the target's clock on by `PROBE_SECONDS`.
-    pub clock_command: Option<String>,
+    /// Shell commands by what they do to the target.
+    pub hook: BTreeMap<Hook, String>,
     /// Seconds for which the target says that it keeps a key.
     pub window: Option<u64>,
     /// The credential of another principal, written as `credential` is.
     pub second_credential: Option<String>,
     /// Another credential of the same principal, written as `credential` is.
     pub same_tenant_credential: Option<String>,
-    /// The operation at a second instance of the same service.
-    pub second_url: Option<String>,
+    /// The credential of a principal whose name goes on where that of `credential` ends, such as `Tenant: a:b` beside
+    /// `Tenant: a`.
+    pub nested_credential: Option<String>,
+    /// The header that names another account, `Name: value`.
+    pub account_header: Option<String>,
+}
+
+/// The entries of both; ours where a name stands in both.
+fn table<K: Ord, V>(ours: BTreeMap<K, V>, mut below: BTreeMap<K, V>) -> BTreeMap<K, V> {
+    below.extend(ours);
+    below
 }
 
 impl Settings {
@@ -134,8 +144,9 @@ impl Settings {
             requests_url: self.requests_url.or(below.requests_url),
             requests: self.requests.or(below.requests),
             requests_command: self.requests_command.or(below.requests_command),
-            other_url: self.other_url.or(below.other_url),
+            also: table(self.also, below.also),
             invalid: self.invalid.or(below.invalid),
+            declined: self.declined.or(below.declined),
             default_member: self.default_member.or(below.default_member),
             key: self.key.or(below.key),
             case: list(self.case, below.case),
@@ -149,14 +160,13 @@ impl Settings {
             patience_ms: self.patience_ms.or(below.patience_ms),
             http2: self.http2 || below.http2,
             ca: self.ca.or(below.ca),
-            documented: if self.documented.is_empty() { below.documented } else { self.documented },
-            restart_command: self.restart_command.or(below.restart_command),
-            kill_command: self.kill_command.or(below.kill_command),
-            clock_command: self.clock_command.or(below.clock_command),
+            documented: table(self.documented, below.documented),
+            hook: table(self.hook, below.hook),
             window: self.window.or(below.window),
             second_credential: self.second_credential.or(below.second_credential),
             same_tenant_credential: self.same_tenant_credential.or(below.same_tenant_credential),
-            second_url: self.second_url.or(below.second_url),
+            nested_credential: self.nested_credential.or(below.nested_credential),
+            account_header: self.account_header.or(below.account_header),
         }
     }
 }

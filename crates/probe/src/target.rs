@@ -2,66 +2,19 @@
 //!
 //! What does not belong here: sending (`wire.rs`), and when what is sent (the cases).
 
-use std::net::IpAddr;
-
-use http::Uri;
 use http::header::{HeaderName, HeaderValue};
+use jiff::Timestamp;
 
+use crate::address::Address;
 use crate::arrivals;
 use crate::body::{Format, Hints};
 use crate::case::{Body, Case, Contract, Credential, KeyForm, KeyPlace, Loss, Request};
 use crate::error::ProbeError;
 use crate::fact::Value;
-use crate::hook::{Instance, Means, not_given};
+use crate::hook::{Means, not_given};
+use crate::place::{Further, Place};
 use crate::settings::Settings;
 use crate::wire::Outgoing;
-
-/// Where a server listens, and what is asked of it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Address {
-    pub(crate) tls: bool,
-    /// Whether it is spoken to in HTTP/2.
-    pub(crate) http2: bool,
-    pub(crate) host: String,
-    pub(crate) port: u16,
-    pub(crate) authority: String,
-    pub(crate) path: String,
-}
-
-impl Address {
-    pub(crate) fn parse(url: &str) -> Result<Self, ProbeError> {
-        let wrong = |why: &str| ProbeError::Usage(format!("{url:?} is no address to probe: {why}"));
-        let uri: Uri = url.parse().map_err(|_| wrong("it is not a URL"))?;
-        let tls = match uri.scheme_str() {
-            Some("http") => false,
-            Some("https") => true,
-            Some(_) | None => return Err(wrong("it begins with neither http:// nor https://")),
-        };
-        let authority = uri.authority().ok_or_else(|| wrong("it names no host"))?;
-        if authority.as_str().contains('@') {
-            return Err(wrong("it holds a name or password; use --credential"));
-        }
-        let host = authority.host().trim_matches(['[', ']']).to_owned();
-        let port = authority.port_u16().unwrap_or(if tls { 443 } else { 80 });
-        let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        Ok(Self { tls, http2: false, host, port, authority: authority.as_str().to_owned(), path })
-    }
-
-    /// Whether both are the same server.
-    fn is_beside(&self, other: &Self) -> bool {
-        (self.tls, &self.host, self.port) == (other.tls, &other.host, other.port)
-    }
-
-    /// The version as it is written down.
-    pub(crate) const fn version(&self) -> &'static str {
-        if self.http2 { "HTTP/2" } else { "HTTP/1.1" }
-    }
-
-    /// Whether it is this machine by its very name.
-    pub(crate) fn is_loopback(&self) -> bool {
-        self.host.eq_ignore_ascii_case("localhost") || self.host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
-    }
-}
 
 /// What stands in a body for a text of its own for each action.
 const FRESH: &str = "{{fresh}}";
@@ -110,7 +63,6 @@ impl Counter {
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) address: Address,
-    pub(crate) other: Option<Address>,
     pub(crate) method: String,
     pub(crate) contract: Contract,
     body: String,
@@ -125,10 +77,23 @@ pub(crate) struct Target {
     pub(crate) arrivals: Option<Counter>,
     vary: Option<String>,
     invalid: Option<String>,
+    declined: Option<String>,
     default_member: Option<String>,
     carrier: Carrier,
 }
 
+/// What a round knows when it sends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known<'a> {
+    pub(crate) key: Option<&'a str>,
+    /// When the key was used first, on the target's clock.
+    pub(crate) first_used: Timestamp,
+    /// The id of what was made.
+    pub(crate) id: Option<&'a str>,
+}
+
+/// The shortest value that is taken for a secret wherever it stands; in its header every one is.
+const SECRET_BYTES_MIN: usize = 6;
 /// A credential that nobody has.
 const WRONG: &str = "counterfoil-probe-wrong-credential";
 
@@ -154,7 +119,6 @@ impl Target {
         }
         let mut target = Self {
             address: Address::parse(url)?,
-            other: settings.other_url.as_deref().map(Address::parse).transpose()?,
             method,
             contract,
             body: settings.body.clone().unwrap_or_else(|| format.empty().to_owned()),
@@ -168,6 +132,7 @@ impl Target {
             arrivals: arrivals::counter(settings)?,
             vary: settings.vary.clone(),
             invalid: settings.invalid.clone(),
+            declined: settings.declined.clone(),
             default_member: settings.default_member.clone(),
             carrier: carrier(settings.key.as_deref(), contract)?,
         };
@@ -188,8 +153,8 @@ impl Target {
             }
         }
         self.address.http2 = true;
-        for further in [&mut self.other, &mut self.means.instance].into_iter().flatten() {
-            further.http2 = true;
+        for further in self.means.places.values_mut() {
+            further.address.http2 = true;
         }
     }
 
@@ -209,39 +174,65 @@ impl Target {
         // Not the key itself: an answer that shows this text does not show the key.
         let text = key.map_or_else(fresh, |key| Ok(key.chars().rev().collect()))?;
         let filled = |given: &str| given.replace(FRESH, &text);
-        let invalid = self.invalid.as_deref().map(filled);
-        let hints =
-            Hints { vary: self.vary.as_deref(), invalid: invalid.as_deref(), default: self.default_member.as_deref() };
-        self.format.body(filled(&self.body).as_bytes(), change, &hints, member.zip(key))
+        let (base, change) = match (change, &self.invalid, &self.declined) {
+            (Body::Invalid, Some(invalid), _) => (invalid, Body::Base),
+            (Body::Declined, _, Some(declined)) => (declined, Body::Base),
+            (Body::Declined, _, None) => return Err(not_given(&["--declined"])),
+            (change, _, _) => (&self.body, change),
+        };
+        let hints = Hints { vary: self.vary.as_deref(), default: self.default_member.as_deref() };
+        self.format.body(filled(base).as_bytes(), change, &hints, member.zip(key))
     }
 
     /// What was not given that a case needs; nothing where it can be asked.
     pub(crate) fn lacks(&self, case: &Case) -> Option<String> {
         match self.means.missing(case).as_slice() {
-            [] => case.sends().find_map(|send| self.request(send, Some("key")).err()),
+            [] => {
+                let id = self.id.as_ref().map(|_| "id");
+                let known = Known { key: Some("key"), first_used: Timestamp::now(), id };
+                case.sends().find_map(|send| self.request(send, &known).err())
+            }
             flags => Some(not_given(flags)),
         }
     }
 
+    /// Where a step goes, and how it asks there.
+    fn place(&self, send: &Request, known: &Known<'_>) -> Result<(Address, String), String> {
+        let given = send.method.clone();
+        match (send.to, self.means.places.get(&send.to)) {
+            (Place::Target, _) => Ok((self.address.clone(), given.unwrap_or_else(|| self.method.clone()))),
+            (Place::Other, None) => Err("no other operation was named (--also other=URL)".to_owned()),
+            (place, None) => Err(not_given(&[place.flag()])),
+            (_, Some(further)) => {
+                let method = given.or_else(|| further.method.clone()).unwrap_or_else(|| self.method.clone());
+                Ok((further.at(known.key, known.id)?, method))
+            }
+        }
+    }
+
     /// The request of a step. The text of the error says what was not given that it needs.
-    pub(crate) fn request(&self, send: &Request, key: Option<&str>) -> Result<(Address, Prepared), String> {
-        let mut address = match (send.at, send.other_operation) {
-            (Instance::Second, _) => self.means.instance.clone().ok_or_else(|| not_given(&["--second-url"]))?,
-            (Instance::First, true) => self.other.clone().ok_or("no other operation was named (--other-url)")?,
-            (Instance::First, false) => self.address.clone(),
-        };
-        let content_type = self.format.content_type(&self.content_type, send.body, send.charset)?;
+    pub(crate) fn request(&self, send: &Request, known: &Known<'_>) -> Result<(Address, Prepared), String> {
+        let (mut address, method) = self.place(send, known)?;
         let mut headers = vec![
             ("host".to_owned(), address.authority.clone()),
             ("user-agent".to_owned(), concat!("counterfoil-probe/", env!("CARGO_PKG_VERSION")).to_owned()),
             ("accept".to_owned(), "*/*".to_owned()),
-            ("content-type".to_owned(), content_type),
         ];
+        if send.body != Body::Nothing {
+            let content_type = self.format.content_type(&self.content_type, send.body, send.charset)?;
+            headers.push(("content-type".to_owned(), content_type));
+        }
         for (name, value) in &self.headers {
             set(&mut headers, name, value);
         }
-        if let Some((name, value)) = self.credential_for(send.credential)? {
+        // Whoever keeps the description may be somebody else, and a credential is for one.
+        let foreign = send.to == Place::Description && address.host != self.address.host;
+        if let Some((name, value)) = self.credential_for(send.credential)?.filter(|_| !foreign) {
             set(&mut headers, &name, &value);
+        }
+        if send.other_account {
+            let (name, value) = self.means.account.as_ref().ok_or_else(|| not_given(&["--account-header"]))?;
+            set(&mut headers, name, value);
         }
         for (name, value) in &send.headers {
             set(&mut headers, name, value);
@@ -249,9 +240,16 @@ impl Target {
         if let Some(query) = &send.query {
             add_query(&mut address.path, query);
         }
-        let key = key.map(|key| shaped(key, send));
+        let key = match (known.key.map(|key| shaped(key, send)), send.key_form) {
+            (Some(key), KeyForm::Nested) => Some(self.means.nested_key(self.credential.as_ref(), &key)?),
+            (key, _) => key,
+        };
         let mut member = None;
-        if let Some(key) = &key {
+        // A key that stands in the address is asked about, and not used.
+        if let Some(key) = key.as_ref().filter(|_| !self.means.places.get(&send.to).is_some_and(Further::holds_key)) {
+            if let Some((name, value)) = self.means.first_sent(send.first_sent, known.first_used) {
+                set(&mut headers, name, &value);
+            }
             match self.carrier(send.place) {
                 Carrier::Header(name) => {
                     set(&mut headers, &name, &self.spelt(key, send.key_form));
@@ -273,10 +271,12 @@ impl Target {
                 Carrier::Body(name) => member = Some(name),
             }
         }
-        let body = self.written(send.body, key.as_deref(), member.as_deref())?;
+        let body = match send.body {
+            Body::Nothing => Vec::new(),
+            change => self.written(change, key.as_deref(), member.as_deref())?,
+        };
         set(&mut headers, "content-length", &body.len().to_string());
         set(&mut headers, "connection", if send.keep { "keep-alive" } else { "close" });
-        let method = send.method.clone().unwrap_or_else(|| self.method.clone());
         let path = address.path.clone();
         Ok((address, Prepared { method, path, headers, body, key, lose: send.lose }))
     }
@@ -295,6 +295,9 @@ impl Target {
             }
             (Credential::SameTenant, _) => {
                 self.means.same_tenant.clone().map(Some).ok_or_else(|| not_given(&["--same-tenant-credential"]))
+            }
+            (Credential::Nested, _) => {
+                self.means.nested.clone().map(Some).ok_or_else(|| not_given(&["--nested-credential"]))
             }
         }
     }
@@ -319,6 +322,13 @@ impl Target {
         if quoted { format!("\"{key}\"") } else { key.to_owned() }
     }
 
+    /// The name of the header, parameter or member in which keys stand.
+    pub(crate) fn key_name(&self) -> &str {
+        match &self.carrier {
+            Carrier::Header(name) | Carrier::Query(name) | Carrier::Body(name) => name,
+        }
+    }
+
     /// Where the key stood, as fields of the sheet.
     pub(crate) fn placed(&self) -> Vec<(String, Value)> {
         let place = match &self.carrier {
@@ -336,14 +346,17 @@ impl Target {
 
     /// Every credential that was given.
     pub(crate) fn credentials(&self) -> impl Iterator<Item = &(String, String)> {
-        [&self.credential, &self.means.second, &self.means.same_tenant].into_iter().flatten()
+        [&self.credential, &self.means.second, &self.means.same_tenant, &self.means.nested].into_iter().flatten()
     }
 
-    /// What may never be written into a report.
+    /// What may never be written into a report, the longest first. A value as short as a tenant's name is none: without it
+    /// no text could be read.
     pub(crate) fn secrets(&self) -> Vec<String> {
         let value = self.credentials().map(|(_, value)| value.clone());
         let bare = self.credentials().filter_map(|(_, value)| value.split_once(' ').map(|(_, bare)| bare.to_owned()));
-        value.chain(bare).filter(|secret| !secret.is_empty()).collect()
+        let mut secrets: Vec<String> = value.chain(bare).filter(|secret| secret.len() >= SECRET_BYTES_MIN).collect();
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets
     }
 }
 
@@ -394,7 +407,7 @@ fn shaped(key: &str, send: &Request) -> String {
     };
     match send.key_form {
         KeyForm::Upper => text.to_ascii_uppercase(),
-        KeyForm::Plain | KeyForm::Quoted | KeyForm::Bare => text,
+        KeyForm::Plain | KeyForm::Quoted | KeyForm::Bare | KeyForm::Nested => text,
         KeyForm::Empty => String::new(),
         KeyForm::Spaced => format!("{text} x"),
         KeyForm::Comma => format!("{text},x"),
@@ -403,7 +416,7 @@ fn shaped(key: &str, send: &Request) -> String {
     }
 }
 
-fn header(line: &str) -> Result<(String, String), ProbeError> {
+pub(crate) fn header(line: &str) -> Result<(String, String), ProbeError> {
     let wrong = || ProbeError::Usage("a header is written as 'Name: value'".to_owned());
     let (name, value) = line.split_once(':').ok_or_else(wrong)?;
     let (name, value) = (name.trim().to_ascii_lowercase(), value.trim().to_owned());

@@ -14,12 +14,12 @@ use tokio::sync::Barrier;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
+use crate::address::Address;
 use crate::answer;
 use crate::case::Loss;
 use crate::error::ProbeError;
 use crate::exchange::Answer;
 use crate::http2::{self, Link};
-use crate::target::Address;
 
 /// How long connecting may take.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);

@@ -24,6 +24,7 @@ mod outbox;
 mod outbox_kills;
 mod postgres;
 mod probe;
+mod probe_hooks;
 mod probe_page;
 mod probed;
 mod process;

@@ -55,9 +55,10 @@ fn answer(mut stream: &TcpStream, made: &AtomicUsize) -> std::io::Result<()> {
 /// The arguments of a run, with its result in `home`.
 fn probe(served: &Served, home: &Path, report: &str) -> (Option<i32>, String) {
     let body = r#"{"product":"tea","quantity":2,"tags":["a","b"]}"#;
-    let (url, count, other) = (served.url("/orders"), served.url("/orders"), served.url("/refunds"));
+    let (url, count, other) =
+        (served.url("/orders"), served.url("/orders"), format!("other={}", served.url("/refunds")));
     let asked = ["probe", &url, "--body", body, "--vary", "/quantity", "--id", "/id"];
-    let seen = ["--count-url", &count, "--count", "/count", "--other-url", &other, "--report", report];
+    let seen = ["--count-url", &count, "--count", "/count", "--also", &other, "--report", report];
     let output = run(&[&asked[..], &seen[..]].concat(), home);
     (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
 }

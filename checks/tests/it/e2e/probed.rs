@@ -116,7 +116,7 @@ impl Peer {
     }
 
     fn check(&self, column: &str, cases: &[(&str, &str)]) {
-        self.check_with(column, cases, &["--other-url", &self.refunds]);
+        self.check_with(column, cases, &["--also", &format!("other={}", self.refunds)]);
     }
 
     /// What is found, and what the page says of it.
@@ -245,6 +245,6 @@ fn servers_in_rust_are_found_as_published() {
             ("mism/value", "deviates (major)"),
             ("scope/other-operation", "deviates (critical)"),
         ],
-        &["--other-url", &sessions.refunds, "--header", &format!("Cookie: {cookie}")],
+        &["--also", &format!("other={}", sessions.refunds), "--header", &format!("Cookie: {cookie}")],
     );
 }

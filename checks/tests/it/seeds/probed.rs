@@ -15,7 +15,7 @@ use axum::{
     http::{HeaderMap, StatusCode},
     routing::{get, post},
 };
-use counterfoil_probe::{Catalogue, Probe, Settings, Value, report::Sheet};
+use counterfoil_probe::{Catalogue, Place, Probe, Settings, Value, report::Sheet};
 use serde_json::{Value as Json, json};
 
 use super::Fixture;
@@ -90,7 +90,7 @@ async fn sheet(fixture: Fixture, body: &str, id: &str) -> BTreeMap<String, Value
         vary: Some("/quantity".to_owned()),
         id: Some(id.to_owned()),
         count_url: Some(format!("{url}/effects")),
-        other_url: Some(format!("{url}/do/batch-order")),
+        also: BTreeMap::from([(Place::Other, format!("{url}/do/batch-order"))]),
         credential: Some("Authorization: Bearer tenant-north".to_owned()),
         ..Settings::default()
     };

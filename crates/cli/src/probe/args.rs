@@ -1,9 +1,10 @@
 //! The arguments of `probe`, and how they become settings. Their meaning belongs to `counterfoil_probe`.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Subcommand, ValueEnum};
-use counterfoil_probe::{Contract, FailOn, Settings};
+use counterfoil_probe::{Contract, FailOn, Hook, Place, Settings};
 
 use crate::error::CliError;
 
@@ -98,12 +99,16 @@ pub(crate) struct Ask {
     /// Where the key stands: header:NAME, query:NAME or body:NAME [default: as the contract says].
     #[arg(long, value_name = "PLACE")]
     pub(crate) key: Option<String>,
-    /// Another operation that takes the same body.
-    #[arg(long, value_name = "URL")]
-    pub(crate) other_url: Option<String>,
+    /// A further place, as NAME=URL or NAME=METHOD URL; {{key}} and {{id}} in it stand for the key and for the id of what was
+    /// made. NAME is other, sibling, method, region, second, upgraded, change, delete, lookup, cancel or description.
+    #[arg(long, value_name = "NAME=[METHOD ]URL", value_parser = parse_named::<Place>)]
+    pub(crate) also: Vec<(Place, String)>,
     /// A body that the target refuses, written like --body [default: made from --vary].
     #[arg(long, value_name = "TEXT|@FILE")]
     pub(crate) invalid: Option<String>,
+    /// A body that the target declines for its own reasons, such as a card without money, written like --body.
+    #[arg(long, value_name = "TEXT|@FILE")]
+    pub(crate) declined: Option<String>,
     /// A member that may be left out, with its documented default.
     #[arg(long, value_name = "/NAME=VALUE")]
     pub(crate) default_member: Option<String>,
@@ -147,18 +152,14 @@ pub(crate) struct Ask {
     pub(crate) report: Vec<Report>,
 }
 
-/// What more cases need: hooks into the target, other callers, another instance.
+/// What more cases need: hooks into the target, other callers, a window.
 #[derive(Args, Debug)]
 pub(crate) struct Means {
-    /// A shell command that restarts the target in good order, and returns when the old one has ended.
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) restart_command: Option<String>,
-    /// A shell command that kills the target, as SIGKILL does, and starts it again.
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) kill_command: Option<String>,
-    /// A shell command that moves the target's clock on by $PROBE_SECONDS; $PROBE_SECONDS_TOTAL is how far it is moved in all.
-    #[arg(long, value_name = "COMMAND")]
-    pub(crate) clock_command: Option<String>,
+    /// A shell command that does something to the target. NAME is restart, kill, clock, power-cut, backup, restore, hold,
+    /// limit, fail-before, fail-after, store-down or heal; clock moves its clock on by $PROBE_SECONDS, and
+    /// $PROBE_SECONDS_TOTAL is how far it is moved in all.
+    #[arg(long, value_name = "NAME=COMMAND", value_parser = parse_named::<Hook>)]
+    pub(crate) hook: Vec<(Hook, String)>,
     /// For how long the API says that it keeps a key.
     #[arg(long, value_name = "SECONDS")]
     pub(crate) window: Option<u64>,
@@ -168,9 +169,13 @@ pub(crate) struct Means {
     /// Another credential of the same principal, written as --credential is.
     #[arg(long, value_name = "HEADER")]
     pub(crate) same_tenant_credential: Option<String>,
-    /// The operation at a second instance of the same service.
-    #[arg(long, value_name = "URL")]
-    pub(crate) second_url: Option<String>,
+    /// The credential of a principal whose name goes on where that of --credential ends, such as 'Tenant: a:b' beside
+    /// 'Tenant: a'.
+    #[arg(long, value_name = "HEADER")]
+    pub(crate) nested_credential: Option<String>,
+    /// The header that names another account of the same principal.
+    #[arg(long, value_name = "HEADER")]
+    pub(crate) account_header: Option<String>,
 }
 
 /// A contract.
@@ -236,6 +241,11 @@ fn parse_report(text: &str) -> Result<Report, String> {
     Ok(Report { kind, path: path.into() })
 }
 
+fn parse_named<T: FromStr<Err = String>>(text: &str) -> Result<(T, String), String> {
+    let (name, told) = text.split_once('=').ok_or("accepted: NAME=TEXT")?;
+    Ok((name.parse()?, told.to_owned()))
+}
+
 impl Ask {
     /// The settings of the flags, over those of the file.
     pub(crate) fn settings(&self) -> Result<Settings, CliError> {
@@ -266,8 +276,9 @@ impl Ask {
             count_url: self.count_url.clone(),
             count: self.count.clone(),
             count_command: self.count_command.clone(),
-            other_url: self.other_url.clone(),
+            also: self.also.iter().cloned().collect(),
             invalid: self.invalid.clone(),
+            declined: self.declined.clone(),
             default_member: self.default_member.clone(),
             key: self.key.clone(),
             case: self.case.clone(),
@@ -278,17 +289,16 @@ impl Ask {
             rate: self.rate,
             http2: self.http2,
             ca: self.ca.clone(),
-            restart_command: self.means.restart_command.clone(),
-            kill_command: self.means.kill_command.clone(),
-            clock_command: self.means.clock_command.clone(),
+            hook: self.means.hook.iter().cloned().collect(),
             window: self.means.window,
             second_credential: self.means.second_credential.clone(),
             same_tenant_credential: self.means.same_tenant_credential.clone(),
-            second_url: self.means.second_url.clone(),
+            nested_credential: self.means.nested_credential.clone(),
+            account_header: self.means.account_header.clone(),
             ..Settings::default()
         };
         let mut settings = ours.over(below);
-        for text in [&mut settings.body, &mut settings.invalid].into_iter().flatten() {
+        for text in [&mut settings.body, &mut settings.invalid, &mut settings.declined].into_iter().flatten() {
             if let Some(path) = text.strip_prefix('@') {
                 *text = super::read(path.as_ref())?;
             }

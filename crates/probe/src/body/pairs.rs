@@ -30,7 +30,7 @@ impl Pairs {
     pub(super) fn changed(mut self, format: Format, change: Body, hints: &Hints<'_>) -> Result<Self, String> {
         let none = |what: &str| Err(format!("pairs of a name and a value {what}"));
         match change {
-            Body::Base => {}
+            Body::Base | Body::Declined | Body::Nothing => {}
             Body::Changed => self.set(self.varied(hints.vary)?, another),
             Body::Added => self.add(EXTRA, "1"),
             Body::DefaultAdded => {
@@ -44,10 +44,7 @@ impl Pairs {
             Body::NumberExponent => self.set(self.number(hints.vary)?, |text| format!("{text}e0")),
             Body::NumberLong => self.set(self.number(hints.vary)?, |_| "12345678901234567890".to_owned()),
             Body::NumberLongNext => self.set(self.number(hints.vary)?, |_| "12345678901234567891".to_owned()),
-            Body::Invalid => match hints.invalid {
-                Some(invalid) => self = Self::read(invalid.as_bytes()),
-                None => self.set(self.varied(hints.vary)?, invalid),
-            },
+            Body::Invalid => self.set(self.varied(hints.vary)?, invalid),
             Body::Composed => self.set(self.text(hints.vary)?, |text| format!("{text}{COMPOSED}")),
             Body::Decomposed => self.set(self.text(hints.vary)?, |text| format!("{text}{DECOMPOSED}")),
             Body::Escaped if format == Format::Form => self.escape(self.text(hints.vary)?),
@@ -191,7 +188,8 @@ fn value(pair: &str) -> String {
     pair.split_once('=').map_or_else(String::new, |(_, value)| decoded(value))
 }
 
-fn encoded(text: &str) -> String {
+/// As in a form; a space is a plus.
+pub(crate) fn encoded(text: &str) -> String {
     let each = |byte: u8| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'*' | b'-' | b'.' | b'_' => char::from(byte).to_string(),
         b' ' => "+".to_owned(),

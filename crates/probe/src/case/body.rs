@@ -35,6 +35,10 @@ pub enum Body {
     NumberLong,
     /// The number of 20 digits after that.
     NumberLongNext,
+    /// None at all, and no content type.
+    Nothing,
+    /// What the target declines for its own reasons, such as a card without money.
+    Declined,
     /// What the target should refuse.
     Invalid,
     /// One member written twice.

@@ -14,7 +14,7 @@ fn exchange(name: &str, status: u16, body: &str, headers: &[(&str, &str)]) -> Ex
 
 fn round(exchanges: Vec<Exchange>, counts: [Option<u64>; 2]) -> Round {
     let mark = |exchanges, count| Mark { name: String::new(), exchanges, count };
-    Round { marks: vec![mark(0, counts[0]), mark(exchanges.len(), counts[1])], exchanges, repeated: None }
+    Round { marks: vec![mark(0, counts[0]), mark(exchanges.len(), counts[1])], exchanges, ..Round::default() }
 }
 
 fn fact(text: &str) -> Fact {

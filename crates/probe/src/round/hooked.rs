@@ -32,13 +32,16 @@ impl Runner {
         open.kept = None;
         let began = Instant::now();
         let ran = self.target.means.run(run, seconds, self.clock_moved).await;
+        // What failed may have done a part of its work.
+        open.ill = run.lasts() || (open.ill && (run != Hook::Heal || ran.is_err()));
         ran.map_err(|why| Stop::Unmet(Otherwise::SetupFailed, why))?;
         self.is_back().await?;
         if let Some(name) = during {
             self.was_under_way(open, name, began).await?;
         }
         match (before, self.counted().await?) {
-            (Some(before), Some(after)) if after < before => {
+            // A backup may hold the effects too.
+            (Some(before), Some(after)) if after < before && run != Hook::Restore => {
                 let why =
                     format!("the effects did not outlast the hook: {before} were counted before it, {after} after");
                 Err(Stop::Unmet(Otherwise::SetupFailed, why))

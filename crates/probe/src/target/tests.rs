@@ -1,7 +1,10 @@
 //! What settings become: addresses, the place of keys, credentials, and what is refused.
 
-use super::{Address, Target};
+use jiff::Timestamp;
+
+use super::{Address, Known, Target};
 use crate::case::{Body, Contract, Credential, KeyForm, Request};
+use crate::place::Place;
 use crate::settings::Settings;
 
 fn told(change: impl FnOnce(&mut Settings)) -> Settings {
@@ -10,9 +13,13 @@ fn told(change: impl FnOnce(&mut Settings)) -> Settings {
     settings
 }
 
+fn known(key: Option<&str>) -> Known<'_> {
+    Known { key, first_used: Timestamp::UNIX_EPOCH, id: None }
+}
+
 fn wire(settings: &Settings, send: &Request) -> Result<String, String> {
     let target = Target::of(settings).map_err(|error| error.to_string())?;
-    let (_, prepared) = target.request(send, Some("abc"))?;
+    let (_, prepared) = target.request(send, &known(Some("abc")))?;
     let outgoing = prepared.outgoing();
     Ok(String::from_utf8([outgoing.head, outgoing.body].concat()).unwrap())
 }
@@ -62,7 +69,7 @@ fn what_must_be_unique_is_fresh_for_each_action() {
     let target = Target::of(&settings).unwrap();
     let body = |key: Option<&str>, body| {
         let send = Request { body, ..Request::default() };
-        String::from_utf8(target.request(&send, key).unwrap().1.body).unwrap()
+        String::from_utf8(target.request(&send, &known(key)).unwrap().1.body).unwrap()
     };
     assert_eq!(body(Some("abc"), Body::Base), "{\"number\":\"cba\",\"quantity\":1}");
     assert_eq!(body(Some("abc"), Body::Changed), "{\"number\":\"cba\",\"quantity\":2}");
@@ -129,4 +136,40 @@ fn what_is_wrong_is_said() {
     };
     check(&both, "not both");
     assert!(Settings::parse("url = \"x\"\nunknown = 1").is_err_and(|why| why.contains("unknown")));
+}
+
+#[test]
+fn a_secret_is_whole_and_no_letter() {
+    let settings = told(|settings| {
+        settings.credential = Some("Authorization: Bearer key-of-a".to_owned());
+        settings.nested_credential = Some("Authorization: Bearer key-of-a:b".to_owned());
+        settings.second_credential = Some("X-Tenant: other".to_owned());
+    });
+    let secrets = Target::of(&settings).unwrap().secrets();
+    assert_eq!(secrets, ["Bearer key-of-a:b", "Bearer key-of-a", "key-of-a:b", "key-of-a"]);
+}
+
+#[test]
+fn a_credential_is_not_for_whoever_describes() {
+    let check = |place: Place, url: &str, given: bool| {
+        let settings = told(|settings| {
+            settings.credential = Some("Authorization: Bearer abcdef".to_owned());
+            settings.also.insert(place, url.to_owned());
+        });
+        let sent = wire(&settings, &Request { to: place, body: Body::Nothing, ..Request::default() }).unwrap();
+        assert_eq!(sent.contains("authorization: Bearer abcdef"), given, "{place:?} {url}: {sent}");
+        assert!(!sent.contains("content-type"), "{sent}");
+    };
+    check(Place::Description, "http://127.0.0.1:9/openapi.json", true);
+    check(Place::Description, "http://docs.example/openapi.json", false);
+    check(Place::Region, "http://eu.example/orders", true);
+}
+
+#[test]
+fn a_key_in_the_address_of_a_place_is_asked_about_and_not_used() {
+    let settings = told(|settings| {
+        settings.also.insert(Place::Lookup, "http://127.0.0.1:9/keys/{{key}}".to_owned());
+    });
+    let sent = wire(&settings, &Request { to: Place::Lookup, ..Request::default() }).unwrap();
+    assert!(sent.starts_with("GET /keys/abc HTTP/1.1") && !sent.contains("idempotency-key"), "{sent}");
 }

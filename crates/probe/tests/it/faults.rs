@@ -10,7 +10,7 @@ use counterfoil_probe::{CaseResult, Run, Verdict};
 use tokio::task::JoinSet;
 
 use crate::orders::{FAULTS, Fault, Orders};
-use crate::right::{as_form, as_parts, is_race, run, settings};
+use crate::right::{as_form, as_parts, as_repeatable, is_race, run, settings};
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/golden/faults.txt");
 
@@ -26,6 +26,7 @@ enum Sent {
     Json,
     Form,
     Parts,
+    Repeatable,
 }
 
 impl Sent {
@@ -34,6 +35,7 @@ impl Sent {
         match fault {
             Fault::FormInOrder | Fault::KeyInFormIgnored => Self::Form,
             Fault::MultipartWithBoundary | Fault::MultipartUnguarded => Self::Parts,
+            Fault::FirstSentIgnored => Self::Repeatable,
             _ => Self::Json,
         }
     }
@@ -44,6 +46,7 @@ impl Sent {
             Self::Json => settings(&orders),
             Self::Form => as_form(&orders),
             Self::Parts => as_parts(&orders),
+            Self::Repeatable => as_repeatable(&orders),
         })
         .await
     }
@@ -94,7 +97,7 @@ fn told(result: &CaseResult) -> String {
 
 async fn all() -> BTreeMap<String, Beside> {
     let mut right = BTreeMap::new();
-    for sent in [Sent::Json, Sent::Form, Sent::Parts] {
+    for sent in [Sent::Json, Sent::Form, Sent::Parts, Sent::Repeatable] {
         right.insert(sent, Arc::new(sent.probed(Fault::None).await));
     }
     let (mut runs, mut tasks) = (BTreeMap::new(), JoinSet::new());

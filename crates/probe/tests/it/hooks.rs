@@ -1,9 +1,11 @@
 //! What hooks into a service, other callers and a second instance show, and what is said where one of them is missing.
 
-use counterfoil_probe::{CaseResult, Catalogue, Probe, Run, Settings, Severity, Value, Verdict};
+use std::collections::BTreeMap;
+
+use counterfoil_probe::{CaseResult, Catalogue, Hook, Probe, Run, Settings, Severity, Value, Verdict};
 
 use crate::orders::{Fault, Orders};
-use crate::right::{run, settings};
+use crate::right::{as_repeatable, run, settings};
 
 fn named(settings: Settings, case: &str) -> Settings {
     Settings { case: vec![case.to_owned()], ..settings }
@@ -45,11 +47,31 @@ async fn a_kill_that_comes_too_late_is_no_answer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hook_that_fails_says_why() {
     let orders = Orders::start(Fault::None).await;
-    let restart_command = Some("exit 7".to_owned());
-    let found = run(&named(Settings { restart_command, ..settings(&orders) }, "H1")).await;
+    let mut failing = settings(&orders);
+    failing.hook.insert(Hook::Restart, "exit 7".to_owned());
+    let found = run(&named(failing, "H1")).await;
     let failed = of(&found, "rst/graceful");
     assert_eq!(failed.verdict, Verdict::SetupFailed);
-    assert!(failed.why.contains("--restart-command ended with") && failed.why.contains('7'), "{failed:#?}");
+    assert!(failed.why.contains("--hook restart ended with") && failed.why.contains('7'), "{failed:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_round_that_stops_leaves_nothing_ill() {
+    let orders = Orders::start(Fault::None).await;
+    let healed = tempfile::tempdir().unwrap();
+    let healed = healed.path().join("healed");
+    let mut idle = settings(&orders);
+    idle.hook.insert(Hook::Limit, "true".to_owned());
+    idle.hook.insert(Hook::Heal, format!("echo healed >> {}", healed.display()));
+    let found = run(&named(idle.clone(), "F4")).await;
+    let stopped = of(&found, "fail/limited");
+    assert_eq!(stopped.verdict, Verdict::Inconclusive, "{stopped:#?}");
+    assert_eq!(std::fs::read_to_string(&healed).unwrap(), "healed\n", "once, and not for the cases without an outage");
+
+    idle.hook.insert(Hook::Heal, "exit 3".to_owned());
+    let found = run(&named(idle, "F4")).await;
+    let stopped = of(&found, "fail/limited");
+    assert!(stopped.why.contains("needs 429"), "the first reason stays: {stopped:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -82,27 +104,34 @@ async fn a_weaker_credential_is_another_question() {
 async fn what_was_not_given_is_left_out_or_named() {
     let orders = Orders::start(Fault::None).await;
     let bare = Settings {
-        restart_command: None,
-        kill_command: None,
-        clock_command: None,
+        hook: BTreeMap::new(),
+        also: BTreeMap::new(),
+        declined: None,
         window: None,
         second_credential: None,
         same_tenant_credential: None,
-        second_url: None,
+        nested_credential: None,
+        account_header: None,
         ..settings(&orders)
     };
     let plan = |settings: &Settings| Probe::new(settings, Catalogue::built_in().unwrap()).unwrap().plan();
-    let (whole, less) = (plan(&settings(&orders)), plan(&bare));
+    let (whole, less) = (plan(&as_repeatable(&orders)), plan(&bare));
     assert_eq!((whole.left_out, whole.flags.len()), (0, 0));
-    assert_eq!((less.left_out, less.flags.len()), (whole.cases.len() - less.cases.len(), 7), "{:?}", less.flags);
+    assert_eq!((less.left_out, less.flags.len()), (whole.cases.len() - less.cases.len(), 29), "{:?}", less.flags);
     let group = named(bare, "G");
     let alone = plan(&Settings { case: vec!["seq/one-effect".to_owned()], ..group.clone() });
     assert_eq!(plan(&group).effects, alone.effects, "what cannot be asked costs nothing");
     let found = run(&group).await;
     let unseen: Vec<_> = found.results.iter().filter(|result| result.row.starts_with('G')).collect();
-    assert_eq!(unseen.len(), 4);
+    assert_eq!(unseen.len(), 9);
     for result in unseen {
+        let needs = match result.row.as_str() {
+            "G7" => "it needs --key header:Repeatability-Request-ID and --window",
+            "G8" => "it needs --key header:Repeatability-Request-ID",
+            "G9" => "it needs --hook clock and --hook heal and --hook hold and --window",
+            _ => "it needs --hook clock and --window",
+        };
         let told = (result.verdict, result.why.as_str(), result.exchanges.len());
-        assert_eq!(told, (Verdict::Unobservable, "it needs --clock-command and --window", 0));
+        assert_eq!(told, (Verdict::Unobservable, needs, 0));
     }
 }

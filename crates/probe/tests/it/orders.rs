@@ -2,7 +2,7 @@
 //!
 //! What does not belong here: what the probe says of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
+use hyper::http::request::Parts;
 use hyper::{Request, Response};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -21,11 +22,15 @@ use instances::Killed;
 
 mod fault;
 mod forms;
+mod outages;
+mod places;
 
 pub(crate) use fault::{FAULTS, Fault};
 
 pub(crate) const CREDENTIAL: &str = "Bearer the-credential-of-the-tests";
 pub(crate) const SAME_TENANT: &str = "Bearer another-credential-of-the-same";
+/// The name of its principal goes on where that of the first one ends.
+pub(crate) const NESTED: &str = "Bearer the-credential-of-the-tests:b";
 pub(crate) const SECOND: &str = "Bearer the-credential-of-somebody-else";
 
 /// An answer before it is written.
@@ -42,6 +47,7 @@ fn problem(status: u16, name: &str) -> Told {
     Told { status, kind: "application/problem+json", headers: Vec::new(), body }
 }
 
+#[derive(Clone)]
 struct Record {
     fingerprint: String,
     /// Nothing while it runs.
@@ -64,6 +70,14 @@ struct Book {
     /// Requests for an effect, however they were answered.
     requests: u64,
     records: HashMap<String, Record>,
+    backup: HashMap<String, Record>,
+    outage: Option<outages::Outage>,
+    /// Ids of what was changed since it was made.
+    changed: HashSet<String>,
+    /// Keys that were cancelled.
+    cancelled: HashSet<String>,
+    /// Keys that were declined once; the next time there would be money.
+    declined: HashSet<String>,
 }
 
 /// One service on a port of its own; it ends with the runtime of its test.
@@ -80,6 +94,7 @@ pub(crate) struct Orders {
 
 /// What a request asked for.
 struct Asked {
+    method: String,
     operation: String,
     query: String,
     agent: String,
@@ -87,7 +102,7 @@ struct Asked {
     kind: String,
     body: Bytes,
     connection: u64,
-    tenant: &'static str,
+    tenant: String,
     instance: u64,
 }
 
@@ -124,6 +139,8 @@ impl Orders {
     async fn answer(&self, request: Request<Incoming>, connection: u64) -> Result<Response<Full<Bytes>>, Killed> {
         let told = if request.uri().path().starts_with("/control/") {
             self.control(request.uri()).await
+        } else if let Some(told) = self.beside(request.method(), request.uri()) {
+            told
         } else if request.method() == hyper::Method::GET {
             let mut book = self.book();
             if let Some(key) = request.headers().get("idempotency-key").filter(|_| self.is(Fault::GetFills)) {
@@ -142,35 +159,61 @@ impl Orders {
         Ok(response.body(Full::new(Bytes::from(told.body))).unwrap())
     }
 
-    async fn ask(&self, request: Request<Incoming>, connection: u64) -> Option<Told> {
-        let (parts, mut incoming) = request.into_parts();
+    /// The key in the head, or why there may be none.
+    fn key(&self, parts: &Parts) -> Result<Option<String>, Told> {
         let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-        let credential = header("authorization").unwrap_or_default();
-        let allowed = [CREDENTIAL, SAME_TENANT, SECOND].contains(&credential.as_str());
-        let tenant = if credential == SECOND { "b" } else { "a" };
-        let _under_way = control::UnderWay::begin(self);
-        let mut key = header("idempotency-key").map(|key| key.trim_matches('"').to_owned());
-        let keys: Vec<_> = parts.headers.get_all("idempotency-key").iter().cloned().collect();
+        let repeatable = header("repeatability-request-id");
+        if repeatable.is_some() && self.is_too_old(header("repeatability-first-sent")) {
+            return Err(problem(412, "too-old"));
+        }
+        let lines = |name: &str| parts.headers.get_all(name).iter().cloned();
+        let keys: Vec<_> = lines("idempotency-key").chain(lines("repeatability-request-id")).collect();
         if keys.len() > 1 && !self.is(Fault::TwoKeysRun) {
-            return Some(problem(400, "two-keys"));
+            return Err(problem(400, "two-keys"));
         }
         if keys.iter().any(|key| self.book().looked_at.contains(key)) {
-            return Some(problem(200, "looked-at"));
+            return Err(problem(200, "looked-at"));
         }
-        let query = parts.uri.query().unwrap_or_default().to_owned();
-        if self.is(Fault::KeyInQuery) && key.is_none() {
-            key = query.split('&').find_map(|pair| pair.strip_prefix("idempotency_key=")).map(str::to_owned);
-        }
+        let key = header("idempotency-key").or(repeatable).map(|key| key.trim_matches('"').to_owned());
+        let query = parts.uri.query().unwrap_or_default();
+        let in_query = || query.split('&').find_map(|pair| pair.strip_prefix("idempotency_key=")).map(str::to_owned);
+        Ok(if self.is(Fault::KeyInQuery) { key.or_else(in_query) } else { key })
+    }
+
+    /// The body; nothing where it was cut.
+    async fn read(&self, incoming: &mut Incoming) -> Option<Vec<u8>> {
         let mut body = Vec::new();
         while let Some(frame) = incoming.frame().await {
             match frame {
                 Ok(frame) => body.extend_from_slice(frame.data_ref().map_or(&[][..], |data| data)),
                 Err(_) if self.is(Fault::HalfBodyRuns) => break,
-                Err(_) => return Some(problem(400, "cut")),
+                Err(_) => return None,
             }
         }
+        Some(body)
+    }
+
+    async fn ask(&self, request: Request<Incoming>, connection: u64) -> Option<Told> {
+        let (parts, mut incoming) = request.into_parts();
+        let header = |name: &str| parts.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+        let credential = header("authorization").unwrap_or_default();
+        let allowed = [CREDENTIAL, SAME_TENANT, SECOND, NESTED].contains(&credential.as_str());
+        let account = header("x-account").filter(|_| !self.is(Fault::AccountIgnored)).unwrap_or_default();
+        let tenant = match credential.as_str() {
+            SECOND => "b",
+            NESTED => "a:b",
+            _ => "a",
+        };
+        let _under_way = control::UnderWay::begin(self);
+        let mut key = match self.key(&parts) {
+            Ok(key) => key,
+            Err(told) => return Some(told),
+        };
+        let query = parts.uri.query().unwrap_or_default().to_owned();
+        let Some(body) = self.read(&mut incoming).await else { return Some(problem(400, "cut")) };
         let agent = header("user-agent").unwrap_or_default();
-        let operation = parts.uri.path().to_owned();
+        let versionless = parts.uri.path().strip_prefix("/v2").filter(|_| !self.is(Fault::VersionsApart));
+        let operation = versionless.unwrap_or(parts.uri.path()).to_owned();
         let kind = header("content-type").unwrap_or_default();
         if !self.is(Fault::KeyInFormIgnored) {
             key = key.or_else(|| forms::read(&kind, &body)?.get("token")?.as_str().map(str::to_owned));
@@ -179,6 +222,7 @@ impl Orders {
             key = None;
         }
         let asked = Asked {
+            method: parts.method.to_string(),
             operation,
             query,
             agent,
@@ -186,23 +230,25 @@ impl Orders {
             kind,
             body: Bytes::from(body),
             connection,
-            tenant,
+            tenant: format!("{tenant}{account}"),
             instance: connection % 2,
         };
         let name = self.name(&asked);
         if !allowed {
-            let mut book = self.book();
+            let book = self.book();
             let stored = name.as_ref().and_then(|name| book.records.get(name)).and_then(|record| record.told.clone());
             if let (true, Some(told)) = (self.is(Fault::StoredBeforeCredential), stored) {
                 return Some(told);
             }
             let refused = problem(401, "unauthenticated");
             if let (true, Some(name)) = (self.is(Fault::UnauthenticatedRemembered), name) {
-                let told = Some(refused.clone());
-                let record = Record { fingerprint: self.fingerprint(&asked), told, replays: 0, at: book.clock };
-                book.records.entry(name).or_insert(record);
+                drop(book);
+                self.remember(&name, &asked, &refused);
             }
             return Some(refused);
+        }
+        if let Some(told) = self.refused(name.as_ref(), &asked) {
+            return Some(told);
         }
         let (service, watched) =
             (self.clone(), matches!(self.fault, Fault::CallerGoneForgets | Fault::CallerGoneSticks));
@@ -226,10 +272,15 @@ impl Orders {
             (Some(key), Fault::KeyOfConnection) => format!("{} {key}", asked.connection),
             (Some(key), _) => key.clone(),
         };
-        let tenant = if self.is(Fault::PrincipalIgnored) { "" } else { asked.tenant };
+        let tenant = if self.is(Fault::PrincipalIgnored) { "" } else { &asked.tenant };
+        let method = if self.is(Fault::MethodIgnored) { "" } else { &asked.method };
         let instance = if self.is(Fault::InstancesApart) { asked.instance } else { 0 };
-        let own = format!("{tenant} {instance} {} {key}", asked.operation);
-        Some(if self.is(Fault::GlobalKey) { key } else { own })
+        let own = format!("{tenant} {instance} {method} {} {key}", asked.operation);
+        Some(match self.fault {
+            Fault::GlobalKey => key,
+            Fault::JoinedParts => format!("{method} {} {tenant}:{key}", asked.operation),
+            _ => own,
+        })
     }
 
     fn fingerprint(&self, asked: &Asked) -> String {
@@ -273,6 +324,9 @@ impl Orders {
         if asked.key.as_ref().is_some_and(|key| key.len() > 255) {
             return Some(problem(400, "key-too-long"));
         }
+        if asked.key.as_ref().is_some_and(|key| self.book().cancelled.contains(key)) {
+            return Some(problem(409, "cancelled"));
+        }
         let fingerprint = self.fingerprint(&asked);
         if let Some(told) = self.look_up(&name, &fingerprint, &asked) {
             return Some(told);
@@ -297,7 +351,8 @@ impl Orders {
             return self.look_up(&name, &fingerprint, &asked).or_else(|| Some(problem(409, "in-progress")));
         }
         let mut forgets = Forgets(self.clone(), Some(name.clone()).filter(|_| self.is(Fault::CallerGoneForgets)));
-        let told = self.run(&asked);
+        self.while_held().await;
+        let told = self.failed_after(self.run(&asked));
         if self.is_held() {
             self.until_killed(&name, told).await;
             return None;
@@ -305,7 +360,13 @@ impl Orders {
         works().await;
         forgets.1 = None;
         let mut book = self.book();
-        if told.status == 400 && !self.is(Fault::ValidationKept) {
+        let forgotten = match told.status {
+            400 => !self.is(Fault::ValidationKept),
+            402 => self.is(Fault::DeclinedForgotten),
+            500 => self.is(Fault::FailedForgotten),
+            _ => false,
+        };
+        if forgotten {
             book.records.remove(&name);
         } else if let Some(record) = book.records.get_mut(&name)
             && record.told.is_none()
@@ -318,7 +379,9 @@ impl Orders {
     /// What a key that is known is answered with; nothing where the request shall run.
     fn look_up(&self, name: &str, fingerprint: &str, asked: &Asked) -> Option<Told> {
         let mut book = self.book();
-        self.expire(&mut book, name);
+        if let Some(told) = self.expire(&mut book, name) {
+            return Some(told);
+        }
         let now = book.clock;
         let record = book.records.get_mut(name)?;
         if record.fingerprint != fingerprint {
@@ -361,7 +424,8 @@ impl Orders {
         if self.is(Fault::ReplayHasEffect) {
             book.effects += 1;
         }
-        Some(self.replayed(told))
+        let shown = self.shown(&told, &book.changed);
+        Some(self.replayed(Told { body: shown, ..told }))
     }
 
     fn replayed(&self, mut told: Told) -> Told {
@@ -387,6 +451,10 @@ impl Orders {
         let body = asked.parsed();
         let valid = body.get("quantity").is_some_and(Value::is_number) || self.is(Fault::HalfBodyRuns);
         let mut book = self.book();
+        let gold = body.get("product").is_some_and(|product| product == "gold");
+        if gold && book.declined.insert(asked.key.clone().unwrap_or_default()) {
+            return problem(402, "declined");
+        }
         if valid || self.is(Fault::ValidationAfterEffect) {
             book.effects += if self.is(Fault::RepeatedOnTheWay) { 2 } else { 1 };
         }

@@ -2,6 +2,8 @@
 //!
 //! What does not belong here: servers that make two effects of one request, which are among the faults.
 
+use std::collections::BTreeMap;
+
 use counterfoil_probe::{Catalogue, FailOn, Probe, ProbeError, Settings, Verdict};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -56,7 +58,7 @@ fn counted(orders: &Orders) -> Settings {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proxy_that_repeats_is_told_from_the_server_behind_it() {
     let orders = Orders::start(Fault::None).await;
-    let once = Settings { url: Some(proxy(&orders, 1).await), other_url: None, ..counted(&orders) };
+    let once = Settings { url: Some(proxy(&orders, 1).await), also: BTreeMap::new(), ..counted(&orders) };
     let case = vec!["A".to_owned(), "B".to_owned()];
     let found = run(&Settings { case, ..once.clone() }).await;
     assert_eq!(found.exit_code(FailOn::Any), 0, "a proxy alone is no fault: {:#?}", found.results);

@@ -1,14 +1,54 @@
 //! A right server gets no deviation under the draft's contract, three times over, and its run says all that it should.
 
-use counterfoil_probe::{Catalogue, FailOn, Probe, Run, Settings, Verdict};
+use std::collections::BTreeMap;
 
-use crate::orders::{CREDENTIAL, Fault, Orders, SAME_TENANT, SECOND};
+use counterfoil_probe::{Catalogue, FailOn, Hook, Place, Probe, Run, Settings, Verdict};
+
+use crate::orders::{CREDENTIAL, Fault, NESTED, Orders, SAME_TENANT, SECOND};
+
+/// Every hook of a service of ours.
+fn hooks(orders: &Orders) -> BTreeMap<Hook, String> {
+    let clock = "clock?seconds=$PROBE_SECONDS";
+    let all = [
+        (Hook::Restart, "restart"),
+        (Hook::Kill, "kill"),
+        (Hook::Clock, clock),
+        (Hook::PowerCut, "power-cut"),
+        (Hook::Backup, "backup"),
+        (Hook::Restore, "restore"),
+        (Hook::Hold, "hold"),
+        (Hook::Limit, "limit"),
+        (Hook::FailBefore, "fail-before"),
+        (Hook::FailAfter, "fail-after"),
+        (Hook::StoreDown, "store-down"),
+        (Hook::Heal, "heal"),
+    ];
+    all.into_iter().map(|(hook, what)| (hook, orders.hook(what))).collect()
+}
+
+/// Every further place of a service of ours.
+fn also(orders: &Orders) -> BTreeMap<Place, String> {
+    let all = [
+        (Place::Other, orders.url("/refunds")),
+        (Place::Sibling, orders.url("/shops/2/orders")),
+        (Place::Method, orders.url("/orders")),
+        (Place::Region, orders.url("/eu/orders")),
+        (Place::Second, orders.second_url("/orders")),
+        (Place::Upgraded, orders.second_url("/v2/orders")),
+        (Place::Change, orders.url("/orders/{{id}}")),
+        (Place::Delete, orders.url("/orders/{{id}}")),
+        (Place::Lookup, orders.url("/keys/{{key}}")),
+        (Place::Cancel, orders.url("/keys/{{key}}/cancel")),
+        (Place::Description, orders.url("/openapi.json")),
+    ];
+    all.into_iter().collect()
+}
 
 /// What the tests say of a service of ours.
 pub(crate) fn settings(orders: &Orders) -> Settings {
     Settings {
         url: Some(orders.url("/orders")),
-        other_url: Some(orders.url("/refunds")),
+        also: also(orders),
         body: Some("{\"product\":\"tea\",\"quantity\":2,\"tags\":[\"a\",\"b\"]}".to_owned()),
         vary: Some("/quantity".to_owned()),
         id: Some("/id".to_owned()),
@@ -18,13 +58,13 @@ pub(crate) fn settings(orders: &Orders) -> Settings {
         default_member: Some("/gift=false".to_owned()),
         settle_ms: Some(0),
         patience_ms: Some(400),
-        restart_command: Some(orders.hook("restart")),
-        kill_command: Some(orders.hook("kill")),
-        clock_command: Some(orders.hook("clock?seconds=$PROBE_SECONDS")),
+        declined: Some("{\"product\":\"gold\",\"quantity\":2,\"tags\":[\"a\",\"b\"]}".to_owned()),
+        hook: hooks(orders),
         window: Some(3600),
         second_credential: Some(format!("Authorization: {SECOND}")),
         same_tenant_credential: Some(format!("Authorization: {SAME_TENANT}")),
-        second_url: Some(orders.second_url("/orders")),
+        nested_credential: Some(format!("Authorization: {NESTED}")),
+        account_header: Some("X-Account: two".to_owned()),
         ..Settings::default()
     }
 }
@@ -35,8 +75,14 @@ pub(crate) fn as_pairs(content_type: &str, orders: &Orders) -> Settings {
         body: Some("product=tea&quantity=2".to_owned()),
         content_type: Some(content_type.to_owned()),
         vary: Some("quantity".to_owned()),
+        declined: Some("product=gold&quantity=2".to_owned()),
         ..settings(orders)
     }
+}
+
+/// Keys that say when they were used first.
+pub(crate) fn as_repeatable(orders: &Orders) -> Settings {
+    Settings { key: Some("header:Repeatability-Request-ID".to_owned()), ..settings(orders) }
 }
 
 /// A form whose key is one of its fields.
@@ -55,8 +101,12 @@ pub(crate) async fn run(settings: &Settings) -> Run {
 
 /// Whether a case may also be inconclusive: it needs a race that may not come about.
 pub(crate) fn is_race(row: &str) -> bool {
-    row.starts_with('C') || row == "I2" || row == "F12" || row == "H3"
+    row.starts_with('C') || ["I2", "F12", "H3", "G9"].contains(&row)
 }
+
+/// Questions that cannot be put to it: the other credential of the same principal has all rights (E9), no key outlives its
+/// result (G6), and plain keys do not say when they were used first (G7, G8).
+pub(crate) const NOT_PUT: [&str; 4] = ["E9", "G6", "G7", "G8"];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_gets_no_deviation_and_the_same_verdicts_each_time() {
@@ -64,8 +114,7 @@ async fn it_gets_no_deviation_and_the_same_verdicts_each_time() {
     let settings = settings(&orders);
     let first = run(&settings).await;
     for result in &first.results {
-        // Of the two questions about another credential, which has all rights here, only one can be put.
-        let is_put = result.row != "E9";
+        let is_put = !NOT_PUT.contains(&result.row.as_str());
         let cannot_be_asked = result.verdict == Verdict::Unobservable && result.id == "equiv/multipart-boundary";
         assert!(result.verdict.is_answer() || is_race(&result.row) || !is_put || cannot_be_asked, "{result:#?}");
         assert!(!matches!(result.verdict, Verdict::Deviates(_)), "{result:#?}");
@@ -82,6 +131,18 @@ async fn it_gets_no_deviation_and_the_same_verdicts_each_time() {
             assert!(same || unreached, "{one:#?}\n{other:#?}");
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_that_say_when_they_were_used_first_get_no_deviation() {
+    let orders = Orders::start(Fault::None).await;
+    let found = run(&as_repeatable(&orders)).await;
+    for result in &found.results {
+        assert!(!matches!(result.verdict, Verdict::Deviates(_)), "{result:#?}");
+        assert!(result.verdict != Verdict::SetupFailed, "{result:#?}");
+    }
+    let value = |id: &str| found.results.iter().find(|result| result.id == id).unwrap().why.clone();
+    assert_eq!((value("ret/first-sent-old"), value("ret/first-sent-future")), ("412".to_owned(), "201".to_owned()));
 }
 
 /// What pairs cannot say: the cases, each with a word of its reason.
@@ -103,7 +164,7 @@ async fn check_pairs(settings: &Settings, beside: (&str, &str), boundary: Verdic
             }
             // Where the key is a field there is no header to write otherwise.
             None if result.why == "the key is in no header" => {}
-            None if result.row == "E9" => {}
+            None if NOT_PUT.contains(&result.row.as_str()) => {}
             None => assert!(result.verdict.is_answer() || is_race(&result.row), "{result:#?}"),
         }
         assert!(!matches!(result.verdict, Verdict::Deviates(_)), "{result:#?}");
@@ -128,7 +189,7 @@ async fn ids_alone_never_tell_more_than_they_show() {
     let orders = Orders::start(Fault::None).await;
     let settings = Settings { count_url: None, count: None, ..settings(&orders) };
     let found = run(&settings).await;
-    for id in ["conc/caller-gone", "fail/request-halved", "fail/request-lost"] {
+    for id in ["conc/caller-gone", "fail/request-halved", "fail/request-lost", "fail/after-effect", "fail/store-down"] {
         let result = found.results.iter().find(|result| result.id == id).unwrap();
         assert_eq!(result.verdict, Verdict::Unobservable, "{result:#?}");
     }

@@ -1,6 +1,8 @@
 //! What may be tried, what it may cost, and what is never written down.
 
-use counterfoil_probe::{Catalogue, FailOn, Probe, ProbeError, Settings, Verdict, report};
+use std::collections::BTreeMap;
+
+use counterfoil_probe::{Catalogue, FailOn, Place, Probe, ProbeError, Settings, Verdict, report};
 
 use crate::orders::{CREDENTIAL, Fault, Orders, SAME_TENANT, SECOND};
 use crate::right::{run, settings};
@@ -16,11 +18,11 @@ fn another_machine_needs_a_word() {
     settings.i_own_this_api = true;
     assert!(probe(&settings).is_ok());
     settings.url = Some("http://127.0.0.1:1/orders".to_owned());
-    settings.other_url = Some("http://10.0.0.1/".to_owned());
     settings.i_own_this_api = false;
-    assert!(probe(&settings).is_err(), "the other operation counts too");
-    settings.second_url = settings.other_url.take();
-    assert!(probe(&settings).is_err(), "and so does the second instance");
+    for place in [Place::Other, Place::Second, Place::Lookup] {
+        settings.also = BTreeMap::from([(place, "http://10.0.0.1/".to_owned())]);
+        assert!(probe(&settings).is_err(), "{place:?} counts too");
+    }
 }
 
 #[test]
@@ -87,7 +89,7 @@ async fn what_is_out_of_reach_is_said() {
 async fn what_is_missing_is_known_before_anything_is_sent() {
     let orders = Orders::start(Fault::None).await;
     let case = vec!["E3".to_owned(), "D5".to_owned()];
-    let settings = Settings { other_url: None, default_member: None, case, ..settings(&orders) };
+    let settings = Settings { also: BTreeMap::new(), default_member: None, case, ..settings(&orders) };
     let found = run(&settings).await;
     let unseen = found.results.iter().filter(|result| result.verdict == Verdict::Unobservable);
     assert_eq!(unseen.map(|result| result.exchanges.len()).collect::<Vec<_>>(), [0, 0]);

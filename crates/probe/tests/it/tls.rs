@@ -1,5 +1,6 @@
 //! The same questions over TLS, to a service whose authority is named, and not to one whose authority is unknown.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use counterfoil_probe::{Catalogue, FailOn, Probe, ProbeError, Settings};
@@ -45,7 +46,7 @@ async fn an_authority_that_is_named_is_believed() {
     let ca = home.path().join("ca.pem");
     std::fs::write(&ca, certificate).unwrap();
     let case = vec!["B".to_owned(), "conc/eight".to_owned()];
-    let plain = Settings { url: Some(url), other_url: None, case, ..settings(&orders) };
+    let plain = Settings { url: Some(url), also: BTreeMap::new(), case, ..settings(&orders) };
     let believing = Settings { ca: Some(ca.to_str().unwrap().to_owned()), ..plain.clone() };
     let found = run(&believing).await;
     assert_eq!(found.exit_code(FailOn::Any), 0, "{:#?}", found.results);

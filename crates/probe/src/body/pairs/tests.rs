@@ -6,7 +6,7 @@ use crate::case::Body;
 const BASE: &str = "product=green+tea&quantity=2&tag=a&tag=b%26c&gift=true";
 
 fn check(format: Format, base: &str, change: Body, vary: Option<&str>, wanted: Result<&str, &str>) {
-    let hints = Hints { vary, default: Some("/wrap=red paper"), ..Hints::default() };
+    let hints = Hints { vary, default: Some("/wrap=red paper") };
     let found = Pairs::read(base.as_bytes()).changed(format, change, &hints).map(|pairs| pairs.form());
     let found = found.map(|bytes| String::from_utf8(bytes).unwrap());
     match wanted {

@@ -2,7 +2,11 @@
 //!
 //! What does not belong here: how keys are kept otherwise.
 
-use super::{Book, Fault, Orders, Told};
+use jiff::Timestamp;
+use jiff::fmt::rfc2822::DateTimeParser;
+
+use super::outages::Outage;
+use super::{Book, Fault, Orders, Told, problem};
 
 /// For how many seconds a key is kept.
 const WINDOW: u64 = 3600;
@@ -37,6 +41,13 @@ impl Orders {
                 self.book().clock += seconds.parse::<u64>().unwrap();
             }
             "/control/restart" => self.restarted(),
+            "/control/power-cut" => self.power_cut(),
+            "/control/backup" => self.back_up(),
+            "/control/restore" => self.restore(),
+            path if path != "/control/kill" => {
+                self.book().outage = Outage::named(path.trim_start_matches("/control/"));
+                self.changed.notify_waiters();
+            }
             _ => {
                 let number = self.book().kills + 1;
                 // A kill meets either the request that is held for it, or none: chance decides no test.
@@ -63,7 +74,7 @@ impl Orders {
         }
     }
 
-    async fn until(&self, holds: impl Fn(&Book) -> bool) {
+    pub(super) async fn until(&self, holds: impl Fn(&Book) -> bool) {
         loop {
             let changed = self.changed.notified();
             if holds(&self.book()) {
@@ -92,11 +103,29 @@ impl Orders {
         self.until(|book| book.kills >= kill).await;
     }
 
-    pub(super) fn expire(&self, book: &mut Book, name: &str) {
-        let window = if self.is(Fault::WindowShort) { WINDOW / 2 } else { WINDOW };
-        let now = book.clock;
-        if book.records.get(name).is_some_and(|record| now >= record.at + window) {
+    /// Forgets what is over; what runs is not. The answer where the key outlives its result.
+    pub(super) fn expire(&self, book: &mut Book, name: &str) -> Option<Told> {
+        let window = match self.fault {
+            Fault::WindowShort => WINDOW / 2,
+            Fault::WindowLong => WINDOW * 2,
+            _ => WINDOW,
+        };
+        let record = book.records.get(name)?;
+        let over = record.told.is_some() || self.is(Fault::RunningExpires);
+        if over && book.clock >= record.at + window {
+            if self.is(Fault::ResultGone) {
+                return Some(problem(410, "result-gone"));
+            }
             book.records.remove(name);
         }
+        None
+    }
+
+    /// Whether a key was used first before the window began.
+    pub(super) fn is_too_old(&self, first_sent: Option<String>) -> bool {
+        let Some(first_sent) = first_sent else { return true };
+        let at = DateTimeParser::new().parse_timestamp(&first_sent).unwrap().as_second();
+        let now = Timestamp::now().as_second() + self.book().clock.cast_signed();
+        now - at > WINDOW.cast_signed() && !self.is(Fault::FirstSentIgnored)
     }
 }
