@@ -173,7 +173,7 @@ fn picked(options: &Options) -> Result<Sample, Fault> {
         load::calls(window, move |_| {
             let store = store.clone();
             async move {
-                match store.due(PICK).await {
+                match store.due(None, PICK).await {
                     Ok(due) if due.intents.len() == PICK => Did::Done,
                     Ok(due) => Did::Failed(format!("{} were due", due.intents.len())),
                     Err(error) => Did::Failed(error.to_string()),

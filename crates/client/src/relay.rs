@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use counterfoil_core::intent::{Intent, Name, Outbound, Recorded, origin};
-use counterfoil_store::intents::{INTENTS_MAX, Letter};
+use counterfoil_store::intents::{INTENTS_MAX, Letter, Turn};
 use counterfoil_store::{ErrorKind, StoreError};
 use tokio::task::{Id, JoinError, JoinSet};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -48,8 +48,16 @@ struct Work {
     names: HashMap<Id, Name>,
     ready: VecDeque<Intent>,
     resting: HashMap<Name, Instant>,
-    /// Letters that could not be opened before were looked at.
-    looked_again: bool,
+    /// Where the next look goes on: those that rest must not hide the others, however many they are.
+    turn: Option<Turn>,
+    /// Behind which position letters that could not be opened before are still to be looked at; `None`: all were.
+    again: Option<u64>,
+}
+
+impl Work {
+    fn new() -> Self {
+        Self { again: Some(0), ..Self::default() }
+    }
 }
 
 impl Relay {
@@ -86,7 +94,7 @@ impl Relay {
     /// A store that fails is asked again. Dropping the future loses nothing either.
     pub async fn run(&self, stop: impl Future<Output = ()>) -> usize {
         let mut stop = pin!(stop);
-        let mut work = Work::default();
+        let mut work = Work::new();
         loop {
             let look_again = self.fill(&mut work).await;
             tokio::select! {
@@ -125,7 +133,8 @@ impl Relay {
     /// relay that starts tries it again, because it may know more profiles.
     async fn open_letters(&self, work: &mut Work) -> Result<(), StoreError> {
         let store = self.client.journal.store();
-        let letters = store.letters(!work.looked_again, INTENTS_MAX).await?;
+        let letters = store.letters(work.again, INTENTS_MAX).await?;
+        let next = letters.last().filter(|_| letters.len() == INTENTS_MAX).map(|letter| letter.id);
         for letter in letters {
             let Err(why) = self.opened(&letter).await? else { continue };
             tracing::error!(intent = letter.name, why, "it cannot be sent and is kept: mend or delete its row");
@@ -133,7 +142,7 @@ impl Relay {
                 store.refuse_letter(letter.id, &why).await?;
             }
         }
-        work.looked_again = true;
+        work.again = work.again.and(next);
         Ok(())
     }
 
@@ -165,14 +174,15 @@ impl Relay {
         }
     }
 
-    /// Reads what is due and neither under way nor resting; when the next is.
+    /// Reads on in what is due, and takes what is neither under way nor resting; when the next is.
     async fn due(&self, work: &mut Work) -> Result<Option<Instant>, StoreError> {
         let now = Instant::now();
         work.resting.retain(|_, until| *until > now);
         let busy: HashSet<&Name> = work.names.values().chain(work.resting.keys()).collect();
         let limit = (busy.len() + 4 * self.at_once).min(INTENTS_MAX);
         let journal = &self.client.journal;
-        let due = journal.store().due(limit).await?;
+        let due = journal.store().due(work.turn, limit).await?;
+        work.turn = due.more;
         work.ready.extend(due.intents.into_iter().filter(|intent| !busy.contains(&intent.request.name)));
         Ok(due.next.map(|next| now + next.since(journal.now().at)))
     }

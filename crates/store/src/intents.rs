@@ -28,8 +28,9 @@ pub trait IntentStore: RecordStore {
     /// stands then is `intent` itself.
     fn put(&self, before: Option<u64>, intent: Intent) -> Answer<'_, Put>;
 
-    /// Intents about which somebody has to do something by now, the longest waiting first, at most `limit`.
-    fn due(&self, limit: usize) -> Answer<'_, Due>;
+    /// Intents about which somebody has to do something by now, the longest waiting first, at most `limit`; those behind
+    /// `after`, where a look before ended.
+    fn due(&self, after: Option<Turn>, limit: usize) -> Answer<'_, Due>;
 
     /// Intents in the order of their making, a page at a time.
     fn intents(&self, after: u64, limit: usize) -> Answer<'_, IntentPage>;
@@ -38,8 +39,8 @@ pub trait IntentStore: RecordStore {
     fn forget<'a>(&'a self, name: &'a Name, version: u64) -> Answer<'a, bool>;
 
     /// What applications asked for in words that are no intent yet, the oldest first, at most `limit`; `again`: also what
-    /// could not become one before. Only stores that such applications can reach have any.
-    fn letters(&self, again: bool, limit: usize) -> Answer<'_, Vec<Letter>> {
+    /// could not become one before, behind this position. Only stores that such applications can reach have any.
+    fn letters(&self, again: Option<u64>, limit: usize) -> Answer<'_, Vec<Letter>> {
         let _ = (again, limit);
         Box::pin(async { Ok(Vec::new()) })
     }
@@ -81,11 +82,25 @@ pub enum Put {
     Lost(Option<Intent>),
 }
 
+/// The place of an intent among those that are due.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Turn {
+    pub(crate) due_at: i64,
+    pub(crate) id: i64,
+}
+
+impl Turn {
+    /// Before all others.
+    pub(crate) const FIRST: Self = Self { due_at: i64::MIN, id: 0 };
+}
+
 /// What is due.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Due {
     /// The intents.
     pub intents: Vec<Intent>,
+    /// Where the next look goes on; `None`: no more were due.
+    pub more: Option<Turn>,
     /// When the next one is, behind those.
     pub next: Option<Timestamp>,
 }

@@ -113,12 +113,19 @@ fn json(row: &Result<Intent, Error>, now: Now, show_key: bool) -> Value {
     }
 }
 
-/// What applications left behind and no relay could take up, at most [`INTENTS_MAX`]. It is in every list, as what cannot
-/// be read is.
+/// What applications left behind and no relay could take up. It is in every list, as what cannot be read is.
 async fn kept(journal: &Journal) -> Result<Vec<Letter>, CliError> {
-    let mut letters = journal.intents().letters(true, INTENTS_MAX).await?;
-    letters.retain(|letter| letter.refused.is_some());
-    Ok(letters)
+    let (mut kept, mut after) = (Vec::new(), 0);
+    loop {
+        let page = journal.intents().letters(Some(after), INTENTS_MAX).await?;
+        let last = page.last().map(|letter| letter.id);
+        let full = page.len() == INTENTS_MAX;
+        kept.extend(page.into_iter().filter(|letter| letter.refused.is_some()));
+        match last {
+            Some(last) if full => after = last,
+            _ => return Ok(kept),
+        }
+    }
 }
 
 fn kept_json(letter: &Letter) -> Value {

@@ -11,6 +11,7 @@ use counterfoil_client::{Client, Heard, Outgoing, Reach, Relay, Sending, Transpo
 use counterfoil_core::intent::{Draft, Header, Name, Outbound, ProfileRef, Recorded, Secret, State, Value};
 use counterfoil_core::{Identity, Key, Operation, Receipt, Scope, Timestamp, child_key};
 use counterfoil_store::clock::TestClock;
+use counterfoil_store::intents::INTENTS_MAX;
 use counterfoil_store::sqlite::Options;
 use counterfoil_store::sqlite::rusqlite::{Connection, TransactionBehavior};
 use counterfoil_store::{IntentStore as _, SqliteStore};
@@ -241,17 +242,29 @@ async fn what_takes_too_long_is_cut_off_and_gone_on_with_by_another() {
     assert_eq!((running.end().await, provider.keys().len()), (0, 1));
 }
 
+fn broken(name: &str) -> Draft {
+    let secret = Secret::parse("Bearer file:/nowhere/token").unwrap();
+    Draft { headers: vec![Header { name: "authorization".to_owned(), value: Value::Secret(secret) }], ..mail(name) }
+}
+
+/// More than one look reads, and all of them before the one that can be sent.
+#[tokio::test]
+async fn however_many_cannot_be_sent_the_others_are() {
+    let place = Place::new();
+    let store = place.open();
+    let provider = Provider::new([answered(201, "made")]);
+    place.leave(&store, (0..=INTENTS_MAX).map(|number| broken(&format!("broken-{number}"))).chain([mail("mail")]));
+    let running = Running::of(relay(store.clone(), Arc::new(provider.clone())).with_at_once(100));
+    until("the other is settled", async || matches!(state(&store, "mail").await, State::Settled { .. })).await;
+    assert_eq!((running.end().await, provider.keys().len()), (0, 1));
+}
+
 #[tokio::test]
 async fn one_that_cannot_be_sent_does_not_hold_up_the_others() {
     let place = Place::new();
     let store = place.open();
     let provider = Provider::new([answered(201, "made")]);
-    let secret = Secret::parse("Bearer file:/nowhere/token").unwrap();
-    let broken = Draft {
-        headers: vec![Header { name: "authorization".to_owned(), value: Value::Secret(secret) }],
-        ..mail("broken")
-    };
-    place.leave(&store, [broken, mail("mail-1"), mail("mail-2")]);
+    place.leave(&store, [broken("broken"), mail("mail-1"), mail("mail-2")]);
     let running = Running::of(relay(store.clone(), Arc::new(provider.clone())).with_at_once(1));
     until("the others are settled", async || settled(&store, 2).await).await;
     assert_eq!(running.end().await, 0);

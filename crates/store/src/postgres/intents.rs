@@ -17,7 +17,7 @@ use super::rows::{self, get};
 use super::transaction::Cells;
 use super::{Inner, PostgresStore};
 use crate::error::StoreError;
-use crate::intents::{Due, INTENTS_MAX, IntentPage, IntentStore, Letter, Put, believed, named};
+use crate::intents::{Due, INTENTS_MAX, IntentPage, IntentStore, Letter, Put, Turn, believed, named};
 use crate::seam::Answer;
 
 const SELECT: &str = "SELECT version, intent FROM counterfoil.intent WHERE name = $1";
@@ -46,7 +46,8 @@ const DELETE: &str = concat!(
     durable!("$3"),
     " WHERE i.name = $1 AND i.version = $2 RETURNING i.version"
 );
-const DUE: &str = "SELECT version, intent FROM counterfoil.intent WHERE due_at <= $1 ORDER BY due_at, id LIMIT $2";
+const DUE: &str = "SELECT version, intent, due_at, id FROM counterfoil.intent
+  WHERE due_at <= $1 AND (due_at, id) > ($2, $3) ORDER BY due_at, id LIMIT $4";
 const NEXT: &str = "SELECT min(due_at) FROM counterfoil.intent WHERE due_at > $1";
 const PAGE: &str = "SELECT id, version, intent FROM counterfoil.intent WHERE id > $1 ORDER BY id LIMIT $2";
 
@@ -67,9 +68,9 @@ impl IntentStore for PostgresStore {
         Box::pin(self.run(Access::Writes, async move { put(&inner, before, &intent).await }))
     }
 
-    fn due(&self, limit: usize) -> Answer<'_, Due> {
+    fn due(&self, after: Option<Turn>, limit: usize) -> Answer<'_, Due> {
         let inner = self.inner.clone();
-        Box::pin(self.run(Access::Reads, async move { due(&inner, limit).await }))
+        Box::pin(self.run(Access::Reads, async move { due(&inner, after.unwrap_or(Turn::FIRST), limit).await }))
     }
 
     fn intents(&self, after: u64, limit: usize) -> Answer<'_, IntentPage> {
@@ -89,7 +90,7 @@ impl IntentStore for PostgresStore {
         }))
     }
 
-    fn letters(&self, again: bool, limit: usize) -> Answer<'_, Vec<Letter>> {
+    fn letters(&self, again: Option<u64>, limit: usize) -> Answer<'_, Vec<Letter>> {
         let inner = self.inner.clone();
         Box::pin(self.run(Access::Reads, async move { inner.letters(again, limit).await }))
     }
@@ -161,15 +162,18 @@ async fn written(
     Ok(!lent.query(Access::Writes, WRITING, statement, &parameters, deadline).await?.is_empty())
 }
 
-async fn due(inner: &Inner, limit: usize) -> Result<Due, StoreError> {
+async fn due(inner: &Inner, after: Turn, limit: usize) -> Result<Due, StoreError> {
     let doing = "what is due could not be read";
     let deadline = Instant::now() + inner.options.call_timeout;
     let mut lent = inner.lend(deadline).await?;
     let now = clock(inner, &mut lent, deadline).await?.as_millis();
     let limit = i64::try_from(limit.min(INTENTS_MAX)).unwrap_or(i64::MAX);
-    let parameters: [Param<'_>; 2] = [(&now, Type::INT8), (&limit, Type::INT8)];
-    let mut intents = Vec::new();
+    let Turn { due_at, id } = after;
+    let parameters: [Param<'_>; 4] =
+        [(&now, Type::INT8), (&due_at, Type::INT8), (&id, Type::INT8), (&limit, Type::INT8)];
+    let (mut intents, mut last, mut rows) = (Vec::new(), None, 0);
     for row in lent.query(Access::Reads, doing, DUE, &parameters, deadline).await? {
+        (last, rows) = (Some(Turn { due_at: get(&row, 2)?, id: get(&row, 3)? }), rows + 1);
         match believed(get(&row, 0)?, get(&row, 1)?) {
             Ok(intent) => intents.push(intent),
             // One that cannot be read must not stop the others; lists show it.
@@ -178,7 +182,7 @@ async fn due(inner: &Inner, limit: usize) -> Result<Due, StoreError> {
     }
     let next = lent.query(Access::Reads, doing, NEXT, &[(&now, Type::INT8)], deadline).await?;
     let next: Option<i64> = next.first().map(|row| get(row, 0)).transpose()?.flatten();
-    Ok(Due { intents, next: next.map(Timestamp::from_millis) })
+    Ok(Due { intents, more: last.filter(|_| rows == limit), next: next.map(Timestamp::from_millis) })
 }
 
 async fn page(inner: &Inner, after: u64, limit: usize) -> Result<IntentPage, StoreError> {

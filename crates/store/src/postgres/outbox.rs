@@ -45,7 +45,7 @@ macro_rules! letters {
     };
 }
 const LETTERS: &str = letters!("o.refused IS NULL");
-const LETTERS_AGAIN: &str = letters!("true");
+const LETTERS_AGAIN: &str = letters!("o.id > $2");
 
 /// The letter goes with the commit that its intent comes with.
 const OPEN: &str = "WITH letter AS (
@@ -134,13 +134,19 @@ impl<'a> Columns<'a> {
 }
 
 impl Inner {
-    pub(super) async fn letters(&self, again: bool, limit: usize) -> Result<Vec<Letter>, StoreError> {
+    pub(super) async fn letters(&self, again: Option<u64>, limit: usize) -> Result<Vec<Letter>, StoreError> {
         let deadline = Instant::now() + self.options.call_timeout;
         let mut lent = self.lend(deadline).await?;
         let limit = i64::try_from(limit.min(INTENTS_MAX)).unwrap_or(i64::MAX);
-        let statement = if again { LETTERS_AGAIN } else { LETTERS };
         let doing = "what was left behind could not be read";
-        let rows = lent.query(Access::Reads, doing, statement, &[(&limit, Type::INT8)], deadline).await?;
+        let after = i64::try_from(again.unwrap_or_default()).unwrap_or(i64::MAX);
+        let parameters: [Param<'_>; 2] = [(&limit, Type::INT8), (&after, Type::INT8)];
+        let rows = match again {
+            Some(_) => lent.query(Access::Reads, doing, LETTERS_AGAIN, &parameters, deadline).await?,
+            None => {
+                lent.query(Access::Reads, doing, LETTERS, parameters.get(..1).unwrap_or_default(), deadline).await?
+            }
+        };
         rows.iter().map(letter).collect()
     }
 

@@ -14,7 +14,7 @@ use super::fault::failed;
 use super::job::Rank;
 use super::{Inner, SqliteStore, rows};
 use crate::error::StoreError;
-use crate::intents::{Due, INTENTS_MAX, IntentPage, IntentStore, Put, believed, named};
+use crate::intents::{Due, INTENTS_MAX, IntentPage, IntentStore, Put, Turn, believed, named};
 use crate::seam::Answer;
 
 /// Intents of one job that ends a dead process's sends.
@@ -26,8 +26,8 @@ const INSERT: &str = "INSERT INTO main.counterfoil_intent (name, version, holder
 pub(super) const UPDATE: &str = "UPDATE main.counterfoil_intent
   SET version = ?2, holder = ?3, due_at = ?4, intent = ?5 WHERE name = ?1 AND version = ?6";
 pub(super) const DELETE: &str = "DELETE FROM main.counterfoil_intent WHERE name = ?1 AND version = ?2";
-pub(super) const DUE: &str = "SELECT version, intent FROM main.counterfoil_intent
-  WHERE due_at <= ?1 ORDER BY due_at, id LIMIT ?2";
+pub(super) const DUE: &str = "SELECT version, intent, due_at, id FROM main.counterfoil_intent
+  WHERE due_at <= ?1 AND (due_at, id) > (?2, ?3) ORDER BY due_at, id LIMIT ?4";
 pub(super) const NEXT: &str = "SELECT min(due_at) FROM main.counterfoil_intent WHERE due_at > ?1";
 const PAGE: &str = "SELECT id, version, intent FROM main.counterfoil_intent WHERE id > ?1 ORDER BY id LIMIT ?2";
 pub(super) const HELD: &str =
@@ -45,8 +45,9 @@ impl IntentStore for SqliteStore {
         Box::pin(self.inner.ask(rank, move |batch| put(batch.conn, before, &intent)))
     }
 
-    fn due(&self, limit: usize) -> Answer<'_, Due> {
-        Box::pin(self.inner.long(move |inner, conn| due(conn, inner.time.now().at, limit)))
+    fn due(&self, after: Option<Turn>, limit: usize) -> Answer<'_, Due> {
+        let after = after.unwrap_or(Turn::FIRST);
+        Box::pin(self.inner.long(move |inner, conn| due(conn, inner.time.now().at, after, limit)))
     }
 
     fn intents(&self, after: u64, limit: usize) -> Answer<'_, IntentPage> {
@@ -96,13 +97,15 @@ pub(super) fn put(conn: &Connection, before: Option<u64>, intent: &Intent) -> Re
     if written.map_err(&doing)? == 1 { Ok(Put::Won) } else { Ok(Put::Lost(select(conn, name)?)) }
 }
 
-fn due(conn: &Connection, now: Timestamp, limit: usize) -> Result<Due, StoreError> {
+fn due(conn: &Connection, now: Timestamp, after: Turn, limit: usize) -> Result<Due, StoreError> {
     let doing = failed("cannot read which intents are due");
     let mut statement = conn.prepare_cached(DUE).map_err(&doing)?;
     let limit = i64::try_from(limit.min(INTENTS_MAX)).unwrap_or(i64::MAX);
-    let mut found = statement.query((now.as_millis(), limit)).map_err(&doing)?;
-    let mut intents = Vec::new();
+    let mut found = statement.query((now.as_millis(), after.due_at, after.id, limit)).map_err(&doing)?;
+    let (mut intents, mut last, mut rows) = (Vec::new(), None, 0);
     while let Some(row) = found.next().map_err(&doing)? {
+        let turn = || Ok(Turn { due_at: row.get(2)?, id: row.get(3)? });
+        (last, rows) = (Some(turn().map_err(&doing)?), rows + 1);
         let (version, bytes) = stored(row).map_err(&doing)?;
         match believed(version, &bytes) {
             Ok(intent) => intents.push(intent),
@@ -114,7 +117,7 @@ fn due(conn: &Connection, now: Timestamp, limit: usize) -> Result<Due, StoreErro
         .prepare_cached(NEXT)
         .and_then(|mut next| next.query_row([now.as_millis()], |row| row.get(0)))
         .map_err(&doing)?;
-    Ok(Due { intents, next: next.map(Timestamp::from_millis) })
+    Ok(Due { intents, more: last.filter(|_| rows == limit), next: next.map(Timestamp::from_millis) })
 }
 
 fn page(conn: &Connection, after: u64, limit: usize) -> Result<IntentPage, StoreError> {

@@ -296,7 +296,7 @@ fn every_statement_finds_its_rows_by_an_index() {
         (super::intents::SELECT, format!("SEARCH {intents} INDEX sqlite_autoindex")),
         (super::intents::UPDATE, format!("SEARCH {intents} INDEX sqlite_autoindex")),
         (super::intents::DELETE, format!("SEARCH {intents} INDEX sqlite_autoindex")),
-        (super::intents::DUE, format!("SEARCH {intents} INDEX counterfoil_intent_due (due_at<?)")),
+        (super::intents::DUE, format!("SEARCH {intents} INDEX counterfoil_intent_due (due_at>? AND due_at<?)")),
         (super::intents::NEXT, format!("SEARCH {intents} COVERING INDEX counterfoil_intent_due (due_at>?)")),
         (super::intents::HELD, format!("SEARCH {intents} INDEX counterfoil_intent_held (holder=?)")),
     ] {

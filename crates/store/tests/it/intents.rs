@@ -64,7 +64,7 @@ fn intent(store: &dyn IntentStore, name: &str) -> Intent {
 
 /// The names of what is due, at most `limit`.
 pub(crate) async fn due(store: &dyn IntentStore, limit: usize) -> Vec<String> {
-    let due = store.due(limit).await.unwrap();
+    let due = store.due(None, limit).await.unwrap();
     due.intents.iter().map(|intent| intent.request.name.as_str().to_owned()).collect()
 }
 
@@ -77,6 +77,16 @@ pub(crate) async fn check(store: &dyn IntentStore) {
     assert_eq!(store.put(None, a.clone()).await.unwrap(), Put::Lost(Some(a.clone())), "a name stands once");
     assert_eq!(due(store, 10).await, ["a", "b"]);
     assert_eq!(due(store, 1).await, ["a"], "the longest waiting first");
+    // A look that found as much as it asked for goes on behind the last.
+    let mut seen = Vec::new();
+    let mut turn = None;
+    for more in [true, true, false] {
+        let look = store.due(turn, 1).await.unwrap();
+        seen.extend(look.intents.iter().map(|intent| intent.request.name.as_str().to_owned()));
+        turn = look.more;
+        assert_eq!(turn.is_some(), more);
+    }
+    assert_eq!(seen, ["a", "b"]);
 
     // The conditional write decides between two who would send.
     let begun = |lease: u8| {
@@ -88,7 +98,7 @@ pub(crate) async fn check(store: &dyn IntentStore) {
     assert_eq!(store.put(Some(1), other).await.unwrap(), Put::Lost(Some(one.clone())));
     // What is being sent is due when its lease ends.
     assert_eq!(due(store, 10).await, ["b"]);
-    assert_eq!(store.due(10).await.unwrap().next, one.due_at());
+    assert_eq!(store.due(None, 10).await.unwrap().next, one.due_at());
     assert_eq!(store.intent(&a.request.name).await.unwrap(), Some(one.clone()));
 
     let first = store.intents(0, 1).await.unwrap();

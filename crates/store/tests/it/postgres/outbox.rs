@@ -40,7 +40,7 @@ fn call(name: &str, permit: &str, body: &str) -> String {
 }
 
 async fn letters(store: &PostgresStore, again: bool) -> Vec<Letter> {
-    store.letters(again, 10).await.unwrap()
+    store.letters(again.then_some(0), 10).await.unwrap()
 }
 
 /// What a relay makes of a letter.
@@ -160,6 +160,7 @@ async fn a_letter_whose_name_is_taken_is_kept_with_the_reason() {
     assert!(letters(&store, false).await.is_empty());
     let kept = letters(&store, true).await;
     assert_eq!(kept[0].refused.as_deref(), Some("its name is taken"));
+    assert!(store.letters(Some(id), 10).await.unwrap().is_empty(), "a look goes on behind a position");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

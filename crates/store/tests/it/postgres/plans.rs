@@ -50,10 +50,10 @@ async fn ask_for_intents(store: &PostgresStore) {
     assert_eq!(store.put(None, intent.clone()).await.unwrap(), Put::Won);
     assert_eq!(store.put(Some(1), intent).await.unwrap(), Put::Won);
     assert!(store.intent(&name).await.unwrap().is_some());
-    assert!(store.due(16).await.unwrap().next.is_some());
+    assert!(store.due(None, 16).await.unwrap().next.is_some());
     assert_eq!(store.intents(100, 10).await.unwrap().rows.len(), 10);
-    let letter = store.letters(false, 10).await.unwrap().remove(0);
-    store.letters(true, 10).await.unwrap();
+    let letter = store.letters(None, 10).await.unwrap().remove(0);
+    store.letters(Some(100), 10).await.unwrap();
     store.refuse_letter(letter.id, "why").await.unwrap();
     let (draft, parent) = letter.asks.unwrap();
     let outbound = Outbound::new(draft, parent);
