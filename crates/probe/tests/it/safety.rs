@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use counterfoil_probe::{Catalogue, FailOn, Place, Probe, ProbeError, Settings, Verdict, report};
+use counterfoil_probe::{Catalogue, FailOn, Hook, Place, Probe, ProbeError, Settings, Verdict, report};
 
 use crate::orders::{CREDENTIAL, Fault, Orders, SAME_TENANT, SECOND};
 use crate::right::{run, settings};
@@ -22,6 +22,19 @@ fn another_machine_needs_a_word() {
     for place in [Place::Other, Place::Second, Place::Lookup] {
         settings.also = BTreeMap::from([(place, "http://10.0.0.1/".to_owned())]);
         assert!(probe(&settings).is_err(), "{place:?} counts too");
+    }
+}
+
+#[test]
+fn a_flag_wins_over_the_file_hook_by_hook() {
+    let file = "[hook]\nkill = \"a\"\nheal = \"b\"\n[also]\nlookup = \"GET http://127.0.0.1:1/{{key}}\"";
+    let flags = Settings { hook: BTreeMap::from([(Hook::Kill, "c".to_owned())]), ..Settings::default() };
+    let settings = flags.over(Settings::parse(file).unwrap());
+    assert_eq!(settings.hook, BTreeMap::from([(Hook::Kill, "c".to_owned()), (Hook::Heal, "b".to_owned())]));
+    assert_eq!(settings.also.keys().collect::<Vec<_>>(), [&Place::Lookup]);
+    for (unknown, says) in [("[hook]\nboil = \"a\"", "store-down"), ("[also]\ntarget = \"a\"", "sibling")] {
+        let why = Settings::parse(unknown).unwrap_err();
+        assert!(why.contains(says), "{why}");
     }
 }
 
