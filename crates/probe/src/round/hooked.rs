@@ -22,9 +22,11 @@ impl Runner {
         during: Option<&str>,
     ) -> Result<(), Stop> {
         // Counting takes time, in which what is under way could end: then the last count has to do.
-        let before = match during {
-            None => self.counted().await?,
-            Some(_) => open.round.marks.last().and_then(|mark| mark.count),
+        let before = match (run, during) {
+            // What counts may be ill as well, and is no reason not to heal.
+            (Hook::Heal, _) => None,
+            (_, None) => self.counted().await?,
+            (_, Some(_)) => open.round.marks.last().and_then(|mark| mark.count),
         };
         let seconds = self.target.means.seconds(seconds);
         self.clock_moved = self.clock_moved.saturating_add(seconds);

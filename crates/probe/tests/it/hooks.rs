@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use counterfoil_probe::{CaseResult, Catalogue, Hook, Probe, Run, Settings, Severity, Value, Verdict};
+use counterfoil_probe::{Case, CaseResult, Catalogue, Hook, Probe, Run, Settings, Severity, Value, Verdict};
 
 use crate::orders::{Fault, Orders};
 use crate::right::{as_repeatable, run, settings};
@@ -72,6 +72,24 @@ async fn a_round_that_stops_leaves_nothing_ill() {
     let found = run(&named(idle, "F4")).await;
     let stopped = of(&found, "fail/limited");
     assert!(stopped.why.contains("needs 429"), "the first reason stays: {stopped:#?}");
+}
+
+/// What counts may be out of reach together with the store.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_target_is_healed_also_where_nothing_can_be_counted() {
+    let orders = Orders::start(Fault::None).await;
+    let home = tempfile::tempdir().unwrap();
+    let ill = home.path().join("ill");
+    let mut blind = Settings { count_url: None, count: None, ..settings(&orders) };
+    blind.count_command = Some(format!("test ! -e {} && echo 7", ill.display()));
+    blind.hook.insert(Hook::StoreDown, format!("touch {}", ill.display()));
+    blind.hook.insert(Hook::Heal, format!("rm {}", ill.display()));
+    // The controls cannot hold with such a count.
+    let case = Catalogue::built_in().unwrap().cases.into_iter().find(|case| case.row == "F13").unwrap();
+    let alone = Catalogue { groups: Vec::new(), cases: vec![Case { depends_on: Vec::new(), ..case }] };
+    let found = Probe::new(&blind, alone).unwrap().run(|_| ()).await.unwrap();
+    assert_eq!(of(&found, "fail/store-down").verdict, Verdict::Inconclusive);
+    assert!(!ill.exists(), "it was left ill");
 }
 
 #[tokio::test(flavor = "multi_thread")]
